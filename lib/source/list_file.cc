@@ -1,0 +1,100 @@
+#include "lib/source/list_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "lib/base/abseil.h"
+#include "lib/base/clock.h"
+#include "lib/base/errno_status.h"
+
+namespace ksweep {
+namespace {
+
+UniqueFd OpenForReading(const std::string& path) {
+  return UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+// How the path is reported: without the root that was asked for.
+std::string ReportedPath(const KernelFiles& files, KernelFile file,
+                         const std::string& path) {
+  if (files.IsOverridden(file)) return path;
+  const size_t root = files.root().size();
+  return path.substr(files.root().back() == '/' ? root : root + 1);
+}
+
+}  // namespace
+
+ListFile::ListFile(UniqueFd fd, std::string path, std::string stats_path)
+    : fd_(std::move(fd)), path_(std::move(path)) {
+  stats_.path = std::move(stats_path);
+  stats_.opens = 1;
+  stats_.passes = 1;
+}
+
+absl::StatusOr<ListFile> ListFile::Open(const KernelFiles& files,
+                                        KernelFile file) {
+  const std::string path = files.Path(file);
+  if (path.empty()) {
+    return absl::NotFoundError(
+        absl::StrFormat("%s is disabled", Av(KernelFilePath(file))));
+  }
+  UniqueFd fd = OpenForReading(path);
+  const int err = errno;
+  if (fd.valid())
+    return ListFile(std::move(fd), path, ReportedPath(files, file, path));
+
+  const std::string fallback = files.FallbackPath(file);
+  if (err == ENOENT && !fallback.empty()) {
+    fd = OpenForReading(fallback);
+    if (fd.valid()) {
+      return ListFile(std::move(fd), fallback,
+                      ReportedPath(files, file, fallback));
+    }
+  }
+  return ErrnoStatus(err, absl::StrFormat("cannot open %s", path));
+}
+
+absl::StatusOr<size_t> ListFile::Read(char* buffer, size_t size) {
+  const int64_t start = NowNs();
+  ssize_t got;
+  int err;
+  do {
+    got = read(fd_.get(), buffer, size);
+    err = errno;
+  } while (got < 0 && err == EINTR);
+  read_ns_ += NowNs() - start;
+  ++stats_.reads;
+  if (got < 0) {
+    return ErrnoStatus(err, absl::StrFormat("cannot read %s", path_));
+  }
+  stats_.bytes += static_cast<uint64_t>(got);
+  return static_cast<size_t>(got);
+}
+
+absl::Status ListFile::Rewind() {
+  if (lseek(fd_.get(), 0, SEEK_SET) < 0) {
+    return ErrnoStatus(errno, absl::StrFormat("cannot read %s again", path_));
+  }
+  ++stats_.passes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadSmallFile(const KernelFiles& files,
+                                          KernelFile file) {
+  absl::StatusOr<ListFile> list = ListFile::Open(files, file);
+  if (!list.ok()) return list.status();
+  std::string text;
+  char buffer[256];
+  for (;;) {
+    absl::StatusOr<size_t> got = list->Read(buffer, sizeof(buffer));
+    if (!got.ok()) return got.status();
+    if (*got == 0) return text;
+    text.append(buffer, *got);
+  }
+}
+
+}  // namespace ksweep

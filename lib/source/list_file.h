@@ -1,0 +1,48 @@
+// An open kernel list that counts what is done to it.
+
+#ifndef KSWEEP_LIB_SOURCE_LIST_FILE_H_
+#define KSWEEP_LIB_SOURCE_LIST_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ksweep/kernel_files.h"
+#include "lib/base/unique_fd.h"
+
+namespace ksweep {
+
+class ListFile {
+ public:
+  // Opens `file`, at its second place if it does not exist at its first.
+  // NotFound or PermissionDenied, with the errno and the path.
+  static absl::StatusOr<ListFile> Open(const KernelFiles& files,
+                                       KernelFile file);
+
+  // Reads up to `size` bytes; 0 at the end.
+  absl::StatusOr<size_t> Read(char* buffer, size_t size);
+
+  // Starts a further pass.
+  absl::Status Rewind();
+
+  // The path is below the root, or as given for an override.
+  const FileStats& stats() const { return stats_; }
+  int64_t read_ns() const { return read_ns_; }
+
+ private:
+  ListFile(UniqueFd fd, std::string path, std::string stats_path);
+
+  UniqueFd fd_;
+  std::string path_;
+  FileStats stats_;
+  int64_t read_ns_ = 0;
+};
+
+// The whole of a small file such as a sysctl.
+absl::StatusOr<std::string> ReadSmallFile(const KernelFiles& files,
+                                          KernelFile file);
+
+}  // namespace ksweep
+
+#endif  // KSWEEP_LIB_SOURCE_LIST_FILE_H_
