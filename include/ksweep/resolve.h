@@ -1,0 +1,260 @@
+// From requests to functions: which there are, where, and which the kernel
+// will really let a program attach to.
+//
+//   absl::StatusOr<ksweep::Request> glob = ksweep::Request::Parse("vfs_*");
+//   absl::StatusOr<ksweep::Resolution> r = ksweep::Resolve({*glob});
+//   for (const ksweep::Target& t : r->targets()) { … t.addr, t.name … }
+//   for (const ksweep::Omission& o : r->omissions()) { … o.reason … }
+//
+// Resolving attaches nothing and changes nothing.
+
+#ifndef KSWEEP_RESOLVE_H_
+#define KSWEEP_RESOLVE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ksweep/kernel_files.h"
+#include "ksweep/kind.h"
+#include "ksweep/request.h"
+
+namespace ksweep {
+
+// Why a function is left out, or a request has no target. The names are
+// stable, see ReasonName().
+enum class Reason : uint8_t {
+  kNotFound,         // no symbol of that name; candidates: its clones
+  kModuleNotLoaded,  // no symbol has that owner
+  kAmbiguous,        // several functions where exactly one was demanded
+  kNotTraceable,     // not in the kernel's filter list, or outside its text
+  kUndecidable,      // a list without addresses has fewer copies than kallsyms
+  kBlacklisted,      // on the kprobe blacklist (perf kprobes only)
+  kDenied,           // by a deny request
+  kDefaultDenied,    // by the built-in deny list
+  kInitSection,      // freed after boot
+  kNoBtf,
+  kNoModuleBtf,
+  kNoSuchBtfId,
+  kUnsupportedPrototype,
+  kNoReturn,
+  kAddressesHidden,  // needs an address that the kernel does not show
+  kNotAFunction,     // data, a `__pfx_` pad, a cold half, …
+  kCookieConflict,   // two requests with different cookies
+  kRefusedByKernel,  // by the attach call
+};
+
+// "NotFound", …: the enumerator without its k.
+std::string_view ReasonName(Reason reason);
+
+// A kind that was asked for and that a function does not fit.
+struct Misfit {
+  Kind kind = Kind::kKprobeMulti;
+  Reason reason = Reason::kNotTraceable;
+  std::string_view detail;
+};
+
+// One function at one address that can be attached. All views and spans live
+// as long as the Resolution they come from or any copy of it.
+struct Target {
+  // Start of the function; 0 if the resolution is by name.
+  uint64_t addr = 0;
+  // What bpf_get_attach_cookie() will return. If no request has a cookie: the
+  // index in targets(), and once attached the slot, which is the same if all
+  // targets fit the kind (see Attachment::targets()). Else the request's
+  // cookie, or 0 for a target whose requests have none.
+  uint64_t cookie = 0;
+  // The exactly requested name, else T before W and w before t, then the
+  // shorter, then the bytewise lower; the rest are aliases, in that order.
+  std::string_view name;
+  std::string_view module;  // empty: the core kernel
+  absl::Span<const std::string_view> aliases;
+  // Indices into Resolution::requests(), ascending.
+  absl::Span<const uint32_t> requests;
+  // The asked kinds that it fits, and the others with the reason.
+  KindSet kinds;
+  absl::Span<const Misfit> misfits;
+  uint32_t btf_id = 0;  // 0: not known
+  char type = '?';      // '?' where only the filter list tells of it
+  // Matched only as `name.isra.0` or the like: its parameters may differ.
+  bool clone = false;
+  // No list said that the kernel accepts it.
+  bool untested = false;
+};
+
+// A function that matched and is left out.
+struct Omission {
+  uint64_t addr = 0;
+  std::string_view name;
+  std::string_view module;
+  Reason reason = Reason::kNotTraceable;
+  std::string_view detail;  // for people; may be empty
+  uint32_t request = 0;     // the first request it matched
+};
+
+// A request that serves no target.
+struct Unmatched {
+  uint32_t request = 0;
+  Reason reason = Reason::kNotFound;
+  std::string_view detail;
+  absl::Span<const std::string_view> candidates;  // names, ascending
+};
+
+// A line of the filter list, asked for by some request, that belongs to no
+// symbol of that name: the lists are not of one kernel, or kallsyms is partial.
+struct Unjoined {
+  uint64_t location = 0;
+  std::string_view name;
+  std::string_view module;
+};
+
+enum class AddressState : uint8_t {
+  kFull,     // every function has its address
+  kPartial,  // some functions show address 0
+  kHidden,   // all do: kernel.kptr_restrict, or not privileged
+};
+
+enum class ListState : uint8_t {
+  kNotNeeded,  // not opened
+  kAddresses,  // with ftrace locations: exact for each instance
+  kNames,      // names only: decided by counting
+  kMissing,    // absent or unreadable, see ResolveStats::notes
+};
+
+struct ResolveStats {
+  AddressState addresses = AddressState::kFull;
+  ListState filter_list = ListState::kNotNeeded;
+  ListState blacklist = ListState::kNotNeeded;  // kAddresses when it was used
+  uint64_t lines = 0;                           // of kallsyms
+  uint64_t malformed = 0;
+  std::vector<uint64_t> malformed_lines;  // the first 100, from 1
+  std::vector<FileStats> files;           // those opened
+  std::vector<Unjoined> unjoined;
+  std::vector<std::string> notes;  // fallbacks taken and why, for people
+  // Time inside read(2), in the sweep, in the join, and of all.
+  int64_t read_ns = 0;
+  int64_t match_ns = 0;
+  int64_t join_ns = 0;
+  int64_t total_ns = 0;
+};
+
+enum class OnMissing : uint8_t {
+  // An exact request without a target (other than Denied) fails the whole.
+  kFail,
+  // It is reported in unmatched().
+  kReport,
+};
+
+enum class Untested : uint8_t {
+  // Without any filter list, globs and predicates fail.
+  kRefuse,
+  // They are tried; one refused function then fails its link.
+  kTry,
+};
+
+// A function that globs and predicates leave out unless told otherwise.
+struct DefaultDeny {
+  std::string_view pattern;
+  std::string_view reason;
+};
+
+// Functions on the path of tracing itself. Attaching to them works, and makes
+// every system call several times slower.
+absl::Span<const DefaultDeny> DefaultDenyList();
+
+struct ResolveOptions {
+  // How the targets will be attached. A target fits at least one of them.
+  KindSet kinds = {Kind::kKprobeMulti};
+  OnMissing missing = OnMissing::kFail;
+  Untested untested = Untested::kRefuse;
+  // Exact `f` also takes the compiler's copies f.isra.N, f.constprop.N,
+  // f.part.N, f.lto_priv.N and f.<hash>.
+  bool clones = false;
+  // Whether, and by which list, globs skip functions. Exact names, addresses
+  // and system calls are never skipped. The list is not copied.
+  bool default_deny = true;
+  absl::Span<const DefaultDeny> default_deny_list = DefaultDenyList();
+  // More targets than this fail, with the count. 0: no limit.
+  uint64_t max_targets = 0;
+  // End the sweep once every exact name was seen: faster, but later instances
+  // of the same names are not found. Has no effect with globs, predicates,
+  // addresses or clones.
+  bool stop_early = false;
+};
+
+// The answer to a set of requests. A value; copies share their text.
+// Thread-safe for concurrent const calls.
+class Resolution {
+ public:
+  Resolution() = default;
+
+  // In address order; by owner and name if by_name().
+  const std::vector<Target>& targets() const { return targets_; }
+  // In order of address, owner, name.
+  const std::vector<Omission>& omissions() const { return omissions_; }
+  // In order of request.
+  const std::vector<Unmatched>& unmatched() const { return unmatched_; }
+  const ResolveStats& stats() const { return stats_; }
+  const std::vector<Request>& requests() const { return requests_; }
+  KindSet kinds() const { return kinds_; }
+
+  // True if the targets have no addresses and have to be attached by name.
+  bool by_name() const { return by_name_; }
+  // True if some request has a cookie.
+  bool has_cookies() const { return has_cookies_; }
+
+  // Indices of the targets that request `index` serves, ascending. O(targets).
+  std::vector<uint32_t> ForRequest(size_t index) const;
+
+  // The target whose entry `ip` is: its start, or what a probe reports for it
+  // (the start plus a landing pad or a breakpoint, at most 15 bytes further).
+  // NotFound if there is none, FailedPrecondition if by_name(). O(log targets).
+  absl::StatusOr<const Target*> FindByIp(uint64_t ip) const;
+
+  // The error that OnMissing::kFail makes of unmatched(); Ok if there is none.
+  absl::Status CheckMissing() const;
+
+ private:
+  friend class ResolutionBuilder;
+
+  std::shared_ptr<const void> text_;  // keeps the views alive
+  std::vector<Request> requests_;
+  std::vector<Target> targets_;
+  std::vector<Omission> omissions_;
+  std::vector<Unmatched> unmatched_;
+  ResolveStats stats_;
+  KindSet kinds_;
+  bool by_name_ = false;
+  bool has_cookies_ = false;
+};
+
+// Finds the functions for `requests` in one pass over kallsyms and, where the
+// kinds need it, one over the kernel's filter list.
+//
+// The result does not depend on the order of the requests or of the lines.
+//
+// Cost: O(symbols · log requests); a binary search whose first steps are one
+// table look-up, so that up to ten thousand names cost a few percent of
+// reading the text. Memory for the requests and the matches, not for the
+// kernel. On a current kernel about 30 ms, most of it inside read(2).
+//
+// Errors: InvalidArgument for a request that cannot be used; NotFound or
+// PermissionDenied if kallsyms cannot be read, or the filter list cannot be and
+// a glob needs it, with the sysctl, mount or lockdown state that explains it;
+// NotFound for an exact request without target, unless
+// OnMissing::kReport; ResourceExhausted beyond max_targets.
+//
+// Thread-safe; no global state.
+absl::StatusOr<Resolution> Resolve(std::vector<Request> requests,
+                                   const KernelFiles& files = KernelFiles(),
+                                   const ResolveOptions& options = {});
+
+}  // namespace ksweep
+
+#endif  // KSWEEP_RESOLVE_H_

@@ -1,0 +1,67 @@
+// The rules: which kinds a candidate fits, and why not.
+
+#ifndef KSWEEP_LIB_RESOLVE_JUDGE_H_
+#define KSWEEP_LIB_RESOLVE_JUDGE_H_
+
+#include <optional>
+#include <string_view>
+
+#include "ksweep/resolve.h"
+#include "lib/base/arena.h"
+#include "lib/resolve/candidates.h"
+#include "lib/resolve/deny.h"
+#include "lib/resolve/sweep.h"
+#include "lib/source/blacklist.h"
+
+namespace ksweep {
+
+struct Refusal {
+  Reason reason = Reason::kNotTraceable;
+  std::string_view detail;
+};
+
+// What the rules look at beside the candidate. All outlives the judge.
+struct JudgeFacts {
+  const SweepResult& sweep;
+  const DenySet& denies;
+  absl::Span<const Request> requests;
+  const Blacklist* blacklist = nullptr;  // null: not known
+  ListState filter_list = ListState::kNotNeeded;
+  bool by_name = false;
+  bool try_untested = false;
+  Arena* text;  // for details that are made up
+};
+
+class Judge {
+ public:
+  explicit Judge(const JudgeFacts& facts);
+
+  // Why the candidate is left out whatever the kind: a deny, or two cookies.
+  std::optional<Refusal> RefuseAtAll(const Candidate& candidate) const;
+
+  // Why it does not fit `kind`; nothing if it does.
+  std::optional<Refusal> Refuse(const Candidate& candidate, Kind kind) const;
+
+  // The cookie of a candidate that is not refused.
+  uint64_t CookieOf(const Candidate& candidate) const;
+
+  bool IsUntested(const Candidate& candidate, Kind kind) const {
+    return NeedsFilterList(kind) && candidate.traceable == Traceable::kUnknown;
+  }
+
+ private:
+  bool IsRequestedExactly(const Candidate& candidate) const;
+  std::optional<Refusal> RefuseUntraceable(const Candidate& candidate) const;
+  std::optional<Refusal> RefusePerfKprobe(const Candidate& candidate) const;
+  bool IsInInit(const Candidate& candidate) const;
+  bool IsOutsideText(const Candidate& candidate) const;
+  uint64_t Marked(Marker marker) const {
+    return facts_.sweep.markers[static_cast<size_t>(marker)];
+  }
+
+  const JudgeFacts facts_;
+};
+
+}  // namespace ksweep
+
+#endif  // KSWEEP_LIB_RESOLVE_JUDGE_H_

@@ -1,0 +1,134 @@
+// The requests, made ready to be searched for each symbol.
+
+#ifndef KSWEEP_LIB_RESOLVE_SWEEP_PLAN_H_
+#define KSWEEP_LIB_RESOLVE_SWEEP_PLAN_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ksweep/request.h"
+#include "lib/base/glob_set.h"
+#include "lib/base/name_set.h"
+#include "lib/resolve/address_set.h"
+
+namespace ksweep {
+
+// Symbols of the core kernel that say where its sections are.
+enum class Marker : uint8_t {
+  kStext,
+  kEtext,
+  kInitBegin,
+  kInitEnd,
+  kSinittext,
+  kEinittext,
+};
+inline constexpr int kMarkerCnt = 6;
+
+// What the entry points of system calls are called, the preferred first: on
+// x86-64 all of __x64_, __ia32_ and sys_ can be there.
+inline constexpr std::array<std::string_view, 9> kSyscallPrefixes = {
+    "__x64_sys_",   "__arm64_sys_",   "__s390x_sys_",
+    "__riscv_sys_", "__powerpc_sys_", "__loongarch_sys_",
+    "__ia32_sys_",  "SyS_",           "sys_",
+};
+
+// Why a name is in the set.
+struct NameUse {
+  enum class What : uint8_t { kExact, kSyscall, kSyscallProbe, kMarker };
+  What what = What::kExact;
+  uint8_t detail = 0;    // the prefix, or the marker
+  uint32_t request = 0;  // of kExact and kSyscall
+};
+
+// Immutable once made; refers to the requests it was made of.
+class SweepPlan {
+ public:
+  struct AddressRef {
+    uint64_t addr;
+    uint32_t request;
+  };
+
+  // An ftrace location is at most this far behind the function's start.
+  static constexpr uint64_t kMaxLocationOffset = 8;
+
+  // Invalid requests have been refused before; denies are skipped.
+  explicit SweepPlan(absl::Span<const Request> requests);
+
+  absl::Span<const Request> requests() const { return requests_; }
+  const NameSet& names() const { return names_; }
+
+  // Calls visit(NameUse) for each use of the name with that id.
+  template <typename Visit>
+  void ForEachUse(uint32_t id, Visit visit) const {
+    if (use_begins_.empty()) {
+      visit(Unpack(uses_[id]));
+      return;
+    }
+    for (uint32_t i = use_begins_[id]; i < use_begins_[id + 1]; ++i) {
+      visit(Unpack(uses_[i]));
+    }
+  }
+
+  // Globs whose owner can be the core kernel, or a module. The request of glob
+  // i is core_glob_requests()[i].
+  const GlobSet& core_globs() const { return core_globs_; }
+  const GlobSet& module_globs() const { return module_globs_; }
+  absl::Span<const uint32_t> core_glob_requests() const {
+    return core_glob_requests_;
+  }
+  absl::Span<const uint32_t> module_glob_requests() const {
+    return module_glob_requests_;
+  }
+
+  absl::Span<const uint32_t> predicates() const { return predicates_; }
+
+  // Possible starts of what the address requests ask for.
+  const AddressSet& starts() const { return starts_; }
+  // The address requests that a function starting at `addr` could serve.
+  absl::Span<const AddressRef> AddressesNear(uint64_t addr) const;
+
+  // True if only exact names are asked for, so that a sweep can end once each
+  // was seen.
+  bool only_exact() const { return only_exact_; }
+  uint32_t exact_cnt() const { return exact_cnt_; }
+
+  // Bytes held, the one copy of the names included.
+  size_t bytes() const;
+
+ private:
+  // An exact use is its request; others are in other_uses_.
+  static constexpr uint32_t kOther = 1u << 31;
+
+  struct NameList;
+  void AddRequest(uint32_t index, NameList* list);
+  void AddGlob(uint32_t index);
+  void AddUses(const std::vector<uint32_t>& ids, uint32_t name_cnt,
+               std::vector<uint32_t> uses);
+  NameUse Unpack(uint32_t use) const {
+    if ((use & kOther) != 0) return other_uses_[use & ~kOther];
+    return {NameUse::What::kExact, 0, use};
+  }
+
+  absl::Span<const Request> requests_;
+  NameSet names_;
+  std::vector<uint32_t> uses_;
+  std::vector<uint32_t> use_begins_;  // empty: use i is that of id i
+  std::vector<NameUse> other_uses_;
+  GlobSet core_globs_;
+  GlobSet module_globs_;
+  std::vector<uint32_t> core_glob_requests_;
+  std::vector<uint32_t> module_glob_requests_;
+  std::vector<uint32_t> predicates_;
+  std::vector<AddressRef> addresses_;
+  AddressSet starts_;
+  uint32_t exact_cnt_ = 0;
+  bool only_exact_ = true;
+};
+
+}  // namespace ksweep
+
+#endif  // KSWEEP_LIB_RESOLVE_SWEEP_PLAN_H_
