@@ -1,0 +1,34 @@
+// What the kernel wants of a program for a kind.
+
+#ifndef KSWEEP_LIB_ATTACH_PREPARE_H_
+#define KSWEEP_LIB_ATTACH_PREPARE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ksweep/kind.h"
+
+struct bpf_program;
+
+namespace ksweep {
+
+// A kind in the numbers of bpf(2).
+struct KindAbi {
+  Kind kind = Kind::kKprobeMulti;
+  uint32_t prog_type = 0;
+  uint32_t attach_type = 0;  // of the link, and expected by the program
+  uint32_t link_flags = 0;   // link_create.kprobe_multi.flags
+};
+
+// Unimplemented, with the kinds that there are, for one that this version
+// cannot attach.
+absl::StatusOr<KindAbi> FindKindAbi(Kind kind);
+
+// Ok if `prog` is loaded, and for the kind; else FailedPrecondition. The kernel
+// would only say EINVAL.
+absl::Status CheckProgram(const bpf_program& prog, const KindAbi& abi);
+
+}  // namespace ksweep
+
+#endif  // KSWEEP_LIB_ATTACH_PREPARE_H_

@@ -1,0 +1,247 @@
+#include "selftests/testing/fake_bpf.h"
+
+#include <dirent.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ksweep {
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+constexpr size_t kKsymNameLen = 512;
+constexpr uint32_t kMaxKprobeMultiCnt = 1u << 20;
+constexpr uint32_t kLinkTypeKprobeMulti = 8;
+// The kernel checks BPF_LINK_CREATE's bytes behind the longest member of
+// link_create, whichever is in use.
+constexpr size_t kLinkCreateBytes = 64;
+
+int NewFd() {
+  const int fd = memfd_create("fake bpf", MFD_CLOEXEC);
+  if (fd < 0) std::abort();
+  return fd;
+}
+
+// 0 if the descriptor is not open.
+uint64_t InodeOf(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
+bool AllZero(const void* bytes, size_t from, size_t to) {
+  const char* text = static_cast<const char*>(bytes);
+  return from >= to || std::all_of(text + from, text + to,
+                                   [](char byte) { return byte == 0; });
+}
+
+template <typename Attr>
+Attr CopyAttr(const void* attr, size_t size) {
+  Attr copy;
+  std::memcpy(static_cast<void*>(&copy), attr, std::min(size, sizeof(copy)));
+  return copy;
+}
+
+template <typename T>
+std::vector<T> CopyArray(uint64_t address, uint32_t cnt) {
+  std::vector<T> items(cnt);
+  if (cnt > 0) {
+    std::memcpy(items.data(), reinterpret_cast<const void*>(address),
+                cnt * sizeof(T));
+  }
+  return items;
+}
+
+std::vector<std::string> CopyNames(uint64_t address, uint32_t cnt) {
+  std::vector<std::string> names;
+  for (uint64_t pointer : CopyArray<uint64_t>(address, cnt)) {
+    names.emplace_back(reinterpret_cast<const char*>(pointer));
+  }
+  return names;
+}
+
+bool HasDuplicate(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return std::adjacent_find(names.begin(), names.end()) != names.end();
+}
+
+}  // namespace
+
+size_t CountOpenFds() {
+  DIR* dir = opendir("/proc/self/fd");
+  if (dir == nullptr) std::abort();
+  size_t cnt = 0;
+  while (readdir(dir) != nullptr) ++cnt;
+  closedir(dir);
+  return cnt - 3;  // ".", "..", and the folder itself
+}
+
+int FakeBpfSys::AddProgram(uint32_t expected_attach_type) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  program_fds_.emplace_back(NewFd());
+  const int fd = program_fds_.back().get();
+  programs_[fd] = expected_attach_type;
+  return fd;
+}
+
+void FakeBpfSys::AddFunction(uint64_t addr, std::string name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  functions_[addr] = std::move(name);
+}
+
+void FakeBpfSys::FailCall(uint32_t call, int err) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  failures_[call] = err;
+}
+
+int FakeBpfSys::Bpf(int cmd, void* attr, size_t size) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const int result = Dispatch(cmd, attr, size);
+  errno = EDOM;  // the result is all that may be looked at
+  return result;
+}
+
+uint32_t FakeBpfSys::calls() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return calls_;
+}
+
+std::vector<FakeBpfSys::Link> FakeBpfSys::links() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return links_;
+}
+
+size_t FakeBpfSys::OpenLinkCnt() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return OpenLinkCntLocked();
+}
+
+size_t FakeBpfSys::OpenLinkCntLocked() const {
+  return static_cast<size_t>(std::count_if(
+      links_.begin(), links_.end(),
+      [](const Link& link) { return InodeOf(link.fd) == link.inode; }));
+}
+
+int FakeBpfSys::Dispatch(int cmd, const void* attr, size_t size) {
+  const auto failure = failures_.find(calls_++);
+  if (failure != failures_.end()) return -failure->second;
+  if (size > kPageBytes) return -E2BIG;
+  if (!AllZero(attr, options_.known_attr_bytes, size)) return -E2BIG;
+  switch (cmd) {
+    case kBpfLinkCreate:
+      return CreateLink(attr, size);
+    case kBpfObjGetInfoByFd:
+      return GetInfo(attr, size);
+    default:
+      return -EINVAL;
+  }
+}
+
+int FakeBpfSys::CreateLink(const void* bytes, size_t size) {
+  if (!AllZero(bytes, kLinkCreateBytes, size)) return -EINVAL;
+  const auto attr = CopyAttr<KprobeMultiLinkAttr>(bytes, size);
+  int err = CheckCall(attr);
+  if (err != 0) return -err;
+
+  Link link;
+  link.attach_type = attr.attach_type;
+  link.flags = attr.flags;
+  link.prog_fd = static_cast<int>(attr.prog_fd);
+  if (attr.addrs != 0) link.addrs = CopyArray<uint64_t>(attr.addrs, attr.cnt);
+  if (attr.syms != 0) link.names = CopyNames(attr.syms, attr.cnt);
+  if (attr.cookies != 0) {
+    link.cookies = CopyArray<uint64_t>(attr.cookies, attr.cnt);
+  }
+  err = CheckNames(link.names);
+  if (err == 0) err = CheckSize(attr.cnt);
+  if (err == 0) err = CheckAddrs(link.addrs);
+  if (err == 0 && options_.ftrace_dead) err = ENODEV;
+  if (err != 0) return -err;
+
+  link.fd = NewFd();
+  link.inode = InodeOf(link.fd);
+  links_.push_back(link);
+  return link.fd;
+}
+
+int FakeBpfSys::CheckCall(const KprobeMultiLinkAttr& attr) const {
+  const auto program = programs_.find(static_cast<int>(attr.prog_fd));
+  if (program == programs_.end()) return EBADF;
+  if (!options_.has_fprobe) return EOPNOTSUPP;
+  if (attr.link_flags != 0 || attr.target_fd != 0) return EINVAL;
+  if (program->second != attr.attach_type) return EINVAL;
+  if (attr.attach_type != kBpfTraceKprobeMulti &&
+      attr.attach_type != kBpfTraceKprobeSession) {
+    return EINVAL;
+  }
+  if ((attr.flags & ~kBpfKprobeMultiReturn) != 0) return EINVAL;
+  if ((attr.addrs != 0) == (attr.syms != 0)) return EINVAL;
+  if (attr.cnt == 0) return EINVAL;
+  return attr.cnt > kMaxKprobeMultiCnt ? E2BIG : 0;
+}
+
+int FakeBpfSys::CheckNames(const std::vector<std::string>& names) const {
+  for (const std::string& name : names) {
+    if (name.size() >= kKsymNameLen) return E2BIG;
+  }
+  if (HasDuplicate(names)) return ESRCH;
+  for (const std::string& name : names) {
+    if (!HasName(name)) return ESRCH;
+  }
+  return 0;
+}
+
+int FakeBpfSys::CheckSize(uint32_t cnt) const {
+  if (OpenLinkCntLocked() >= options_.max_open_links) return EMFILE;
+  return cnt >= options_.enomem_cnt ? ENOMEM : 0;
+}
+
+int FakeBpfSys::CheckAddrs(const std::vector<uint64_t>& addrs) const {
+  for (uint64_t addr : addrs) {
+    if (!options_.trace_anything && functions_.count(addr) == 0) {
+      return options_.bad_addr_errno;
+    }
+  }
+  return 0;
+}
+
+bool FakeBpfSys::HasName(const std::string& name) const {
+  return options_.trace_anything ||
+         std::any_of(
+             functions_.begin(), functions_.end(),
+             [&name](const auto& function) { return function.second == name; });
+}
+
+int FakeBpfSys::GetInfo(const void* bytes, size_t size) const {
+  const auto attr = CopyAttr<ObjInfoAttr>(bytes, size);
+  const auto link = std::find_if(
+      links_.begin(), links_.end(), [&attr](const Link& candidate) {
+        return candidate.fd == static_cast<int>(attr.bpf_fd) &&
+               InodeOf(candidate.fd) == candidate.inode;
+      });
+  if (link == links_.end()) return -EBADF;
+
+  char* place = reinterpret_cast<char*>(attr.info);
+  if (!AllZero(place, options_.known_info_bytes, attr.info_len)) return -E2BIG;
+  const auto asked = CopyAttr<KprobeMultiLinkInfo>(place, attr.info_len);
+  // Arrays to fill are not asked for by anyone yet.
+  if (asked.addrs != 0 || asked.cookies != 0 || asked.cnt != 0) return -EINVAL;
+
+  KprobeMultiLinkInfo info;
+  info.type = kLinkTypeKprobeMulti;
+  info.id = static_cast<uint32_t>(link - links_.begin()) + 1;
+  info.cnt = static_cast<uint32_t>(link->addrs.size() + link->names.size());
+  info.flags = link->flags;
+  info.missed = options_.missed;
+  std::memcpy(place, &info,
+              std::min<size_t>(
+                  {attr.info_len, options_.known_info_bytes, sizeof(info)}));
+  return 0;
+}
+
+}  // namespace ksweep
