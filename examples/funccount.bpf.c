@@ -1,0 +1,34 @@
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+/* Calls of each function, by the cookie of its attachment. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1); /* the number of functions, set before load */
+	__type(key, __u32);
+	__type(value, __u64);
+} calls SEC(".maps");
+
+/* Set once all functions are attached, and cleared before they are detached. */
+int counting;
+
+SEC("kprobe.multi")
+int count_call(void *ctx)
+{
+	__u32 slot;
+	__u64 *cnt;
+
+	if (!counting)
+		return 0;
+	slot = bpf_get_attach_cookie(ctx);
+	/*
+	 * The kernel runs one such program at a time on a CPU and counts what
+	 * it skips as missed, so that a plain increment loses nothing.
+	 */
+	cnt = bpf_map_lookup_elem(&calls, &slot);
+	if (cnt)
+		(*cnt)++;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
