@@ -1,0 +1,137 @@
+#include "selftests/kernel/kernel_test_util.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "count.skel.h"
+#include "gtest/gtest.h"
+#include "lib/base/glob.h"
+
+namespace ksweep::testing {
+namespace {
+
+std::string ReadText(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+bool IsDefaultDenied(const std::string& name) {
+  for (const DefaultDeny& entry : DefaultDenyList()) {
+    if (GlobMatch(entry.pattern, name)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool KernelHas(std::string_view option) {
+  const char* path = getenv("KSWEEP_KERNEL_CONFIG");
+  const std::string config = path == nullptr ? "" : ReadText(path);
+  if (config.empty()) {
+    ADD_FAILURE() << "KSWEEP_KERNEL_CONFIG does not name the kernel's config";
+    return false;
+  }
+  const std::string name = "\n" + std::string(option) + "=";
+  return config.find(name + "y") != std::string::npos ||
+         config.find(name + "m") != std::string::npos;
+}
+
+std::vector<Request> ParseRequestTexts(const std::vector<std::string>& texts) {
+  std::vector<Request> requests;
+  for (const std::string& text : texts) {
+    absl::StatusOr<Request> request = Request::Parse(text);
+    if (!request.ok()) ADD_FAILURE() << request.status();
+    if (request.ok()) requests.push_back(*std::move(request));
+  }
+  return requests;
+}
+
+Resolution ResolveHere(const std::vector<std::string>& requests,
+                       const ResolveOptions& options,
+                       const KernelFiles& files) {
+  absl::StatusOr<Resolution> resolution =
+      Resolve(ParseRequestTexts(requests), files, options);
+  if (resolution.ok()) return *std::move(resolution);
+  ADD_FAILURE() << resolution.status();
+  return Resolution();
+}
+
+std::unique_ptr<Counter> Counter::Load(Kind kind, size_t slots) {
+  std::unique_ptr<Counter> counter(new Counter());
+  counter->skeleton_ = count_bpf__open();
+  if (counter->skeleton_ == nullptr) {
+    ADD_FAILURE() << "cannot open the BPF object";
+    return nullptr;
+  }
+  const absl::Status prepared =
+      PrepareProgram(counter->skeleton_->progs.count, kind);
+  EXPECT_TRUE(prepared.ok()) << prepared;
+  bpf_map__set_max_entries(counter->skeleton_->maps.hits,
+                           static_cast<uint32_t>(slots));
+  const int error = count_bpf__load(counter->skeleton_);
+  if (error == 0) return counter;
+  ADD_FAILURE() << "cannot load the BPF object: " << error;
+  return nullptr;
+}
+
+Counter::~Counter() { count_bpf__destroy(skeleton_); }
+
+const bpf_program* Counter::program() const { return skeleton_->progs.count; }
+
+void Counter::OnlyThisProcess() {
+  skeleton_->bss->only_pid = static_cast<uint32_t>(getpid());
+}
+
+Hit Counter::At(uint32_t slot) const {
+  Hit hit;
+  EXPECT_EQ(bpf_map_lookup_elem(bpf_map__fd(skeleton_->maps.hits), &slot, &hit),
+            0)
+      << slot;
+  return hit;
+}
+
+uint64_t Counter::all_hits() const { return skeleton_->bss->all_hits; }
+
+uint64_t Counter::bad_cookies() const { return skeleton_->bss->bad_cookies; }
+
+void TriggerGetppid(int cnt) {
+  for (int i = 0; i < cnt; ++i) syscall(SYS_getppid);
+}
+
+std::vector<ListedFunc> ListedFuncs() {
+  std::vector<ListedFunc> funcs;
+  std::ifstream list("/sys/kernel/tracing/available_filter_functions");
+  std::string line;
+  while (std::getline(list, line)) {
+    std::istringstream words(line);
+    ListedFunc func;
+    words >> func.name >> func.module;
+    if (func.name.rfind("__ftrace_invalid_address___", 0) == 0) continue;
+    if (IsDefaultDenied(func.name)) continue;
+    funcs.push_back(func);
+  }
+  return funcs;
+}
+
+ScopedSetting::ScopedSetting(std::string path, const std::string& value)
+    : path_(std::move(path)), before_(ReadText(path_)) {
+  std::ofstream out(path_);
+  out << value;
+  out.close();
+  EXPECT_TRUE(out.good()) << path_;
+}
+
+ScopedSetting::~ScopedSetting() {
+  std::ofstream out(path_);
+  out << before_;
+}
+
+}  // namespace ksweep::testing
