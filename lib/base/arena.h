@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -22,12 +23,19 @@ class Arena {
   static constexpr size_t kBlockBytes = 64 * 1024;
 
   Arena() = default;
-  Arena(Arena&&) = default;
-  Arena& operator=(Arena&&) = default;
+  Arena(Arena&& other) noexcept { *this = std::move(other); }
+  Arena& operator=(Arena&& other) noexcept {
+    blocks_ = std::move(other.blocks_);
+    other.blocks_.clear();
+    used_ = std::exchange(other.used_, 0);
+    size_ = std::exchange(other.size_, 0);
+    total_ = std::exchange(other.total_, 0);
+    return *this;
+  }
 
   void* Allocate(size_t bytes, size_t align) {
     size_t start = (used_ + align - 1) & ~(align - 1);
-    if (start + bytes > size_) {
+    if (blocks_.empty() || start + bytes > size_) {
       AddBlock(bytes);
       start = 0;
     }

@@ -36,8 +36,10 @@ class Assembler {
   };
 
   void Examine(const Candidate& candidate);
+  void OmitSharedAddresses();
   void FindAmbiguous();
   void OmitAmbiguous();
+  void SortOmitted();
   void AddTarget(const Passed& passed);
   void AddOmission(const Omitted& omitted);
   void AddUnmatched();
@@ -103,6 +105,7 @@ void Assembler::Run() {
     // One that only could have been at a requested ftrace location.
     if (candidate.requests != RequestSets::kEmpty) Examine(candidate);
   }
+  OmitSharedAddresses();
   FindAmbiguous();
   if (any_ambiguous_) OmitAmbiguous();
   builder_->targets().reserve(passed_.size());
@@ -136,6 +139,28 @@ void Assembler::Examine(const Candidate& candidate) {
   }
   passed.misfits = builder_->text().Copy(absl::Span<const Misfit>(misfits));
   passed_.push_back(passed);
+}
+
+// No address is attached to twice. Two owners at one address are no kernel's,
+// but a saved text can say so.
+void Assembler::OmitSharedAddresses() {
+  const auto shares = [](const Passed& a, const Passed& b) {
+    return a.candidate->addr == b.candidate->addr && a.candidate->addr != 0;
+  };
+  const auto first = std::adjacent_find(passed_.begin(), passed_.end(), shares);
+  if (first == passed_.end()) return;
+  std::vector<Passed> kept(passed_.begin(), first + 1);
+  for (auto it = first + 1; it != passed_.end(); ++it) {
+    if (!shares(kept.back(), *it)) {
+      kept.push_back(*it);
+      continue;
+    }
+    omitted_.push_back(
+        {it->candidate,
+         {Reason::kAmbiguous, "another owner has a function at this address"}});
+  }
+  passed_ = std::move(kept);
+  SortOmitted();
 }
 
 void Assembler::FindAmbiguous() {
@@ -177,7 +202,11 @@ void Assembler::OmitAmbiguous() {
     }
   }
   passed_ = std::move(kept);
-  // Candidates lie in their order, so their places are it.
+  SortOmitted();
+}
+
+// Candidates lie in their order, so their places are it.
+void Assembler::SortOmitted() {
   std::sort(omitted_.begin(), omitted_.end(),
             [](const Omitted& a, const Omitted& b) {
               return a.candidate < b.candidate;

@@ -86,6 +86,7 @@ class AddressJoin {
   bool HasName(const Candidate& candidate, std::string_view name) const;
   void ServeNear(const FilterFunc& func, Candidate* candidate);
   void NoteUnjoined(const FilterFunc& func);
+  void MergeFound();
 
   const SweepPlan& plan_;
   SweepResult* const sweep_;
@@ -233,7 +234,28 @@ void AddressJoin::Finish() {
       candidate.traceable = Traceable::kNo;
     }
   }
-  if (!hidden_.empty()) SortCandidates(*sweep_, &list_);
+  if (hidden_.empty()) return;
+  SortCandidates(*sweep_, &list_);
+  MergeFound();
+}
+
+// An address that the list showed can be that of another candidate, if kallsyms
+// hides only some: the same function by two of its names.
+void AddressJoin::MergeFound() {
+  size_t kept = 0;
+  for (size_t i = 1; i < list_.size(); ++i) {
+    Candidate& last = list_[kept];
+    if (list_[i].addr != 0 && list_[i].addr == last.addr &&
+        list_[i].owner == last.owner) {
+      last.requests = sweep_->sets.Union(last.requests, list_[i].requests);
+      if (list_[i].traceable == Traceable::kYes) {
+        last.traceable = Traceable::kYes;
+      }
+    } else {
+      list_[++kept] = list_[i];
+    }
+  }
+  if (!list_.empty()) list_.resize(kept + 1);
 }
 
 // Counts the lines of each name and owner in the list without addresses.

@@ -25,7 +25,7 @@ struct LineBatch {
   absl::Span<const uint32_t> dotted;
   uint64_t first_line = 1;  // the number of line 0 in the file
   bool has_tab = false;
-  bool is_last = false;  // the file ends with it
+  bool is_last = false;  // nothing follows; not set if the end is not known yet
 
   uint32_t cnt() const { return static_cast<uint32_t>(starts.size()) - 1; }
   const char* begin(uint32_t i) const { return base + starts[i]; }

@@ -48,14 +48,19 @@ absl::StatusOr<ListFile> ListFile::Open(const KernelFiles& files,
     return ListFile(std::move(fd), path, ReportedPath(files, file, path));
 
   const std::string fallback = files.FallbackPath(file);
-  if (err == ENOENT && !fallback.empty()) {
-    fd = OpenForReading(fallback);
-    if (fd.valid()) {
-      return ListFile(std::move(fd), fallback,
-                      ReportedPath(files, file, fallback));
-    }
+  if (err != ENOENT || fallback.empty()) {
+    return ErrnoStatus(err, absl::StrFormat("cannot open %s", path));
   }
-  return ErrnoStatus(err, absl::StrFormat("cannot open %s", path));
+  fd = OpenForReading(fallback);
+  const int fallback_err = errno;
+  if (fd.valid()) {
+    return ListFile(std::move(fd), fallback,
+                    ReportedPath(files, file, fallback));
+  }
+  // If neither exists, the place where it should be is named.
+  const bool neither = fallback_err == ENOENT;
+  return ErrnoStatus(fallback_err, absl::StrFormat("cannot open %s",
+                                                   neither ? path : fallback));
 }
 
 absl::StatusOr<size_t> ListFile::Read(char* buffer, size_t size) {
@@ -76,8 +81,10 @@ absl::StatusOr<size_t> ListFile::Read(char* buffer, size_t size) {
 }
 
 absl::Status ListFile::Rewind() {
-  if (lseek(fd_.get(), 0, SEEK_SET) < 0) {
-    return ErrnoStatus(errno, absl::StrFormat("cannot read %s again", path_));
+  const off_t at = lseek(fd_.get(), 0, SEEK_SET);
+  const int err = errno;
+  if (at < 0) {
+    return ErrnoStatus(err, absl::StrFormat("cannot read %s again", path_));
   }
   ++stats_.passes;
   return absl::OkStatus();

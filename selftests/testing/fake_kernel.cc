@@ -93,15 +93,16 @@ OpenCounter::OpenCounter() : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
 OpenCounter::~OpenCounter() { close(fd_); }
 
 void OpenCounter::Watch(const std::string& path) {
-  const int watch = inotify_add_watch(fd_, path.c_str(), IN_OPEN);
+  const int watch =
+      inotify_add_watch(fd_, path.c_str(), IN_OPEN | IN_ACCESS | IN_CLOSE);
   if (watch < 0) Die(path);
   watches_[path] = watch;
   opens_[watch] = 0;
 }
 
 void OpenCounter::Collect() {
-  // Equal events in a row are merged by the kernel, but a close in between is
-  // no event here; so the descriptor is drained after every look.
+  // The kernel merges equal events that follow each other; what is watched
+  // beside the opens keeps these apart.
   alignas(inotify_event) char buffer[4096];
   ssize_t got;
   while ((got = read(fd_, buffer, sizeof(buffer))) > 0) {

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "ksweep/status.h"
 #include "selftests/testing/fake_kernel.h"
 
@@ -250,10 +251,11 @@ TEST(ReadFilterFuncs, BugCase10_LongNames) {
   for (size_t len : {127, 128, 255, 256, 511, 512, 5000}) {
     const std::string a = std::string(len - 1, 'n') + 'a';
     const std::string b = std::string(len - 1, 'n') + 'b';
-    EXPECT_THAT(ReadText(a + " [drvx]\n" + b + "\n", kPlain).rows,
+    EXPECT_THAT(ReadText(absl::StrCat(a, " [drvx]\n", b, "\n"), kPlain).rows,
                 ElementsAre(Row(0, a, "drvx"), Row(0, b, "")));
-    EXPECT_THAT(ReadText("14 " + a + " [drvx]\n24 " + b + "\n", kAddrs).rows,
-                ElementsAre(Row(0x14, a, "drvx"), Row(0x24, b, "")));
+    EXPECT_THAT(
+        ReadText(absl::StrCat("14 ", a, " [drvx]\n24 ", b, "\n"), kAddrs).rows,
+        ElementsAre(Row(0x14, a, "drvx"), Row(0x24, b, "")));
   }
 }
 

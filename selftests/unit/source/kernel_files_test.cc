@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -89,6 +90,20 @@ TEST(KernelFiles, DisabledFilesHaveNoPath) {
     files.Disable(c.file);
     EXPECT_EQ(files.Path(c.file), "");
     EXPECT_EQ(files.FallbackPath(c.file), "");
+  }
+}
+
+TEST(KernelFiles, KnowsWhatIsOverridden) {
+  for (const PlaceCase& c : kPlaceCases) {
+    KernelFiles files("/root");
+    EXPECT_FALSE(files.IsOverridden(c.file));
+    files.Override(c.file, "/root/" + std::string(c.path));
+    EXPECT_TRUE(files.IsOverridden(c.file));
+    files.Disable(c.file);
+    EXPECT_TRUE(files.IsOverridden(c.file));
+    for (const PlaceCase& other : kPlaceCases) {
+      EXPECT_EQ(files.IsOverridden(other.file), other.file == c.file);
+    }
   }
 }
 
