@@ -9,26 +9,20 @@
 #include <cstring>
 #include <string_view>
 
+#include "lib/base/bytes.h"
+
 namespace ksweep {
 
-inline uint64_t LoadU64(const char* p) {
-  uint64_t value;
-  std::memcpy(&value, p, sizeof(value));
-  return value;
-}
+inline constexpr uint64_t kHash0 = 0xa0761d6478bd642fULL;
+inline constexpr uint64_t kHash1 = 0xe7037ed1a0b428dbULL;
 
 inline uint64_t FoldMultiply(uint64_t a, uint64_t b) {
   const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// The `len` < 16 bytes at `p` as two words, reading nothing else.
+// The `len` < 8 bytes at `p` as two words, reading nothing else.
 inline void LoadShort(const char* p, size_t len, uint64_t* a, uint64_t* b) {
-  if (len >= 8) {
-    *a = LoadU64(p);
-    *b = LoadU64(p + len - 8);
-    return;
-  }
   uint32_t lo = 0, hi = 0;
   if (len >= 4) {
     std::memcpy(&lo, p, 4);
@@ -42,23 +36,29 @@ inline void LoadShort(const char* p, size_t len, uint64_t* a, uint64_t* b) {
   *b = hi;
 }
 
+// Of a name's first and last 8 bytes and its length: quick, and enough to turn
+// most names away. Not less than 8 bytes for the first one.
+inline uint64_t HashLongEnds(const char* p, size_t len) {
+  return FoldMultiply(LoadU64(p) ^ kHash0, LoadU64(p + len - 8) ^ kHash1 ^ len);
+}
+
+inline uint64_t HashEnds(const char* p, size_t len) {
+  if (len >= 8) [[likely]]
+    return HashLongEnds(p, len);
+  uint64_t a, b;
+  LoadShort(p, len, &a, &b);
+  return FoldMultiply(a ^ kHash0, b ^ kHash1 ^ len);
+}
+
 // Every byte counts: names come in long families that differ in one place.
 inline uint64_t HashName(const char* p, size_t len) {
-  constexpr uint64_t k0 = 0xa0761d6478bd642fULL;
-  constexpr uint64_t k1 = 0xe7037ed1a0b428dbULL;
-  const char* const end = p + len;
-  uint64_t h = len * k1;
-  uint64_t a, b;
-  if (len < 16) {
-    LoadShort(p, len, &a, &b);
-  } else {
-    for (; end - p > 16; p += 16) {
-      h = FoldMultiply(LoadU64(p) ^ k0 ^ h, LoadU64(p + 8) ^ k1);
-    }
-    a = LoadU64(end - 16);
-    b = LoadU64(end - 8);
+  uint64_t h = HashEnds(p, len);
+  if (len <= 16) return h;
+  const char* const last = p + len - 16;
+  for (const char* q = p + 16; q < last; q += 8) {
+    h = FoldMultiply(h ^ kHash0, LoadU64(q) ^ kHash1);
   }
-  return FoldMultiply(a ^ k0 ^ h, b ^ k1);
+  return FoldMultiply(LoadU64(p + 8) ^ kHash0 ^ h, LoadU64(last) ^ kHash1);
 }
 
 inline uint64_t HashName(std::string_view name) {
@@ -67,7 +67,7 @@ inline uint64_t HashName(std::string_view name) {
 
 // For addresses and other words.
 inline uint64_t HashWord(uint64_t word) {
-  return FoldMultiply(word ^ 0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL);
+  return FoldMultiply(word ^ kHash0, kHash1);
 }
 
 }  // namespace ksweep

@@ -13,149 +13,117 @@ constexpr int kMinBitmapBits = 10;
 constexpr int kMaxBitmapBits = 20;
 constexpr uint64_t kBitsPerName = 16;
 
-// A bucket holds about one entry; longer ones are searched in halves.
-constexpr uint32_t kLinearSearch = 8;
-
 int Log2Ceil(uint64_t value) {
   return value <= 1 ? 0 : std::bit_width(value - 1);
 }
 
+size_t BytesOf(absl::Span<const std::string_view> names) {
+  size_t bytes = 0;
+  for (std::string_view name : names) bytes += name.size();
+  return bytes;
+}
+
 }  // namespace
 
-NameSet::NameSet(absl::Span<const std::string_view> names,
-                 std::vector<uint32_t>* ids) {
-  CopyNames(names);
-  std::vector<uint64_t> hashes(names.size());
-  std::vector<uint32_t> records(names.size());
-  uint32_t unit = 0;
-  for (size_t i = 0; i < names.size(); ++i) {
-    records[i] = unit;
-    Record* record = RecordAt(unit);
-    hashes[i] = HashName(Bytes(record), record->len);
-    unit += static_cast<uint32_t>(
-        (sizeof(Record) + record->len + kRecordUnit - 1) / kRecordUnit);
-  }
-  FillBitmap(hashes);
-  SortEntries(hashes, records);
-  AssignIds(records, ids);
+NameSet::NameSet(absl::Span<const std::string_view> names)
+    : NameSet(static_cast<uint32_t>(names.size()), BytesOf(names),
+              [names](uint32_t i) { return names[i]; }) {}
+
+NameSet::NameSet(uint32_t cnt, size_t bytes,
+                 absl::FunctionRef<std::string_view(uint32_t)> name_at) {
+  CopyNames(cnt, bytes, name_at);
+  SortEntries(HashNames(cnt));
+  FindRepeats();
+  size_ = cnt - static_cast<uint32_t>(repeats_.size());
 }
 
-void NameSet::CopyNames(absl::Span<const std::string_view> names) {
+// Each name gets its place in the order given as its id.
+void NameSet::CopyNames(uint32_t cnt, size_t bytes,
+                        absl::FunctionRef<std::string_view(uint32_t)> name_at) {
   constexpr size_t kPrefetchPad = 64;
-  size_t bytes = kPrefetchPad;
-  for (std::string_view name : names) {
-    bytes += sizeof(Record) + name.size() + kRecordUnit;
-  }
-  arena_.reset(new char[bytes]);
-  arena_bytes_ = bytes;
+  arena_bytes_ = cnt * sizeof(Record) + bytes + kPrefetchPad;
+  arena_.reset(new char[arena_bytes_]);
   char* place = arena_.get();
-  for (std::string_view name : names) {
-    const Record record = {0, static_cast<uint32_t>(name.size())};
+  for (uint32_t i = 0; i < cnt; ++i) {
+    const std::string_view name = name_at(i);
+    const Record record = {i, static_cast<uint32_t>(name.size())};
     std::memcpy(place, &record, sizeof(record));
-    if (!name.empty()) {
-      std::memcpy(place + sizeof(record), name.data(), name.size());
-    }
-    place += (sizeof(record) + name.size() + kRecordUnit - 1) / kRecordUnit *
-             kRecordUnit;
+    place += sizeof(record);
+    if (!name.empty()) std::memcpy(place, name.data(), name.size());
+    place += name.size();
   }
+  const Record nameless = {0, UINT32_MAX};
+  std::memcpy(place, &nameless, sizeof(nameless));
 }
 
-void NameSet::FillBitmap(absl::Span<const uint64_t> hashes) {
-  const int bits = std::clamp(Log2Ceil(hashes.size() * kBitsPerName),
-                              kMinBitmapBits, kMaxBitmapBits);
+// Fills the bitmap, too.
+std::vector<uint32_t> NameSet::HashNames(uint32_t cnt) {
+  const int bits =
+      std::clamp(Log2Ceil(cnt * kBitsPerName), kMinBitmapBits, kMaxBitmapBits);
   bitmap_.assign(size_t{1} << (bits - 6), 0);
   bitmap_shift_ = 64 - bits;
-  for (uint64_t hash : hashes) {
-    const uint64_t bit = hash >> bitmap_shift_;
+  std::vector<uint32_t> highs(cnt);
+  uint32_t at = 0;
+  for (uint32_t& high : highs) {
+    const Record record = RecordAt(at);
+    high = HighHalf(HashName(NameAt(at), record.len));
+    const uint64_t bit = HashEnds(NameAt(at), record.len) >> bitmap_shift_;
     bitmap_[bit >> 6] |= uint64_t{1} << (bit & 63);
+    at = NextRecord(at, record);
   }
+  return highs;
 }
 
 // A counting sort by bucket, then a sort of each bucket.
-void NameSet::SortEntries(absl::Span<const uint64_t> hashes,
-                          absl::Span<const uint32_t> records) {
-  const int bits = std::max(1, Log2Ceil(hashes.size()));
-  directory_shift_ = 64 - bits;
-  directory_.assign((size_t{1} << bits) + 1, 0);
-  for (uint64_t hash : hashes) ++directory_[(hash >> directory_shift_) + 1];
-  for (size_t i = 1; i < directory_.size(); ++i) {
+void NameSet::SortEntries(absl::Span<const uint32_t> highs) {
+  const int bits = std::max(1, Log2Ceil(highs.size()));
+  directory_shift_ = 32 - bits;
+  // While the entries are put in place, [b + 1] is where the next one of bucket
+  // b goes; in the end that is where bucket b + 1 begins.
+  directory_.assign((size_t{1} << bits) + 2, 0);
+  for (uint32_t high : highs) ++directory_[BucketOf(high) + 2];
+  for (size_t i = 2; i < directory_.size(); ++i) {
     directory_[i] += directory_[i - 1];
   }
-  entries_.resize(hashes.size());
-  std::vector<uint32_t> next(directory_.begin(), directory_.end() - 1);
-  for (size_t i = 0; i < hashes.size(); ++i) {
-    entries_[next[hashes[i] >> directory_shift_]++] = {
-        static_cast<uint32_t>(hashes[i]), records[i]};
+  entries_.resize(highs.size() + 2);
+  uint32_t at = 0;
+  for (uint32_t high : highs) {
+    entries_[directory_[BucketOf(high) + 1]++] = {high, at};
+    at = NextRecord(at, RecordAt(at));
   }
-  for (size_t i = 0; i + 1 < directory_.size(); ++i) {
+  entries_[highs.size()] = {UINT32_MAX, at};
+  entries_[highs.size() + 1] = {0, at};
+  for (size_t i = 0; i + 2 < directory_.size(); ++i) {
     if (directory_[i + 1] - directory_[i] < 2) continue;
     std::sort(entries_.begin() + directory_[i],
               entries_.begin() + directory_[i + 1],
               [](const Entry& a, const Entry& b) {
-                return a.low != b.low ? a.low < b.low : a.record < b.record;
+                return a.high != b.high ? a.high < b.high : a.record < b.record;
               });
   }
 }
 
-// Equal names are neighbours but for other names with the same hash; the first
-// given one stands for all.
-void NameSet::AssignIds(absl::Span<const uint32_t> records,
-                        std::vector<uint32_t>* ids) {
-  for (Entry& entry : entries_) RecordAt(entry.record)->id = entry.record;
-  for (size_t i = 1; i < entries_.size(); ++i) {
-    Record* record = RecordAt(entries_[i].record);
-    for (size_t j = i; j-- > 0 && entries_[j].low == entries_[i].low;) {
-      const Record* other = RecordAt(entries_[j].record);
-      if (other->len == record->len &&
-          std::memcmp(Bytes(other), Bytes(record), record->len) == 0) {
-        // The nearest of its equals already knows the first.
-        record->id = other->id;
-        break;
-      }
-    }
+// Of equal names the first is the one that is found.
+void NameSet::FindRepeats() {
+  for (size_t i = 1; i + 2 < entries_.size(); ++i) {
+    const auto [high, at] = entries_[i];
+    if (high != entries_[i - 1].high) [[likely]]
+      continue;
+    const Record record = RecordAt(at);
+    const Hit first = FindIn(LowerBound(high), high, NameAt(at), record.len);
+    if (first.name == NameAt(at)) continue;
+    const size_t first_at = static_cast<size_t>(first.name - arena_.get());
+    SetId(static_cast<uint32_t>(first_at - sizeof(Record)),
+          first.id | kRepeated);
+    repeats_.push_back({first.id, record.id});
   }
-  if (ids != nullptr) ids->resize(records.size());
-  for (size_t i = 0; i < records.size(); ++i) {
-    Record* record = RecordAt(records[i]);
-    record->id = record->id == records[i] ? size_++ : RecordAt(record->id)->id;
-    if (ids != nullptr) (*ids)[i] = record->id;
-  }
-}
-
-const NameSet::Entry* NameSet::LowerBound(uint32_t begin, uint32_t end,
-                                          uint32_t low) const {
-  const Entry* first = entries_.data() + begin;
-  const Entry* last = entries_.data() + end;
-  if (end - begin > kLinearSearch) {
-    return std::lower_bound(
-        first, last, low,
-        [](const Entry& entry, uint32_t value) { return entry.low < value; });
-  }
-  while (first != last && first->low < low) ++first;
-  return first;
-}
-
-NameSet::Hit NameSet::FindIn(const Entry* entry, const Entry* end,
-                             const Probe& probe) const {
-  const uint32_t low = static_cast<uint32_t>(probe.hash);
-  for (; entry != end && entry->low == low; ++entry) {
-    const Record* record = RecordAt(entry->record);
-    if (record->len == probe.len &&
-        std::memcmp(Bytes(record), probe.name, probe.len) == 0) {
-      return {record->id, Bytes(record)};
-    }
-  }
-  return {};
 }
 
 NameSet::Hit NameSet::Find(std::string_view name) const {
-  const uint64_t hash = HashName(name);
-  if (entries_.empty() || !MayContain(hash)) return {};
-  const uint32_t* bucket = &directory_[hash >> directory_shift_];
-  const Entry* end = entries_.data() + bucket[1];
-  return FindIn(LowerBound(bucket[0], bucket[1], static_cast<uint32_t>(hash)),
-                end,
-                {name.data(), static_cast<uint32_t>(name.size()), 0, hash});
+  if (!filter().MayContain(name)) return {};
+  const uint32_t high = HighHalf(HashName(name));
+  return FindIn(LowerBound(high), high, name.data(),
+                static_cast<uint32_t>(name.size()));
 }
 
 size_t NameSet::bytes() const {

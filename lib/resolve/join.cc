@@ -55,7 +55,7 @@ bool IsRequested(const SweepPlan& plan, const FilterFunc& func) {
   bool requested = false;
   const NameSet::Hit hit = plan.names().Find(func.name);
   if (hit.id != NameSet::kNone) {
-    plan.ForEachUse(hit.id, [&](const NameUse& use) {
+    plan.ForEachUse(hit, [&](const NameUse& use) {
       requested |= use.what == NameUse::What::kExact && owned(use.request);
     });
   }

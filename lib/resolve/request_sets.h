@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -15,22 +16,27 @@ namespace ksweep {
 using RequestIndices = absl::InlinedVector<uint32_t, 4>;
 
 // Sets of requests as small numbers: tens of thousands of symbols match the
-// same few sets.
+// same few sets, or one request each. A set of one request is that request's
+// index, and takes no memory.
 class RequestSets {
  public:
-  static constexpr uint32_t kEmpty = 0;
+  static constexpr uint32_t kEmpty = 1u << 31;
 
   RequestSets() : spans_(1) {}
+
+  static uint32_t Single(uint32_t request) { return request; }
 
   // The set's number. `requests` is ascending, without repetition.
   uint32_t Intern(const RequestIndices& requests) {
     if (requests.empty()) return kEmpty;
-    if (std::equal(requests.begin(), requests.end(), Get(last_).begin(),
-                   Get(last_).end())) {
+    if (requests.size() == 1) return Single(requests[0]);
+    const absl::Span<const uint32_t> last = Get(last_);
+    if (std::equal(requests.begin(), requests.end(), last.begin(),
+                   last.end())) {
       return last_;
     }
-    const auto [it, is_new] =
-        numbers_.try_emplace(requests, static_cast<uint32_t>(spans_.size()));
+    const auto [it, is_new] = numbers_.try_emplace(
+        requests, kEmpty | static_cast<uint32_t>(spans_.size()));
     if (is_new) {
       spans_.push_back({static_cast<uint32_t>(pool_.size()),
                         static_cast<uint32_t>(requests.size())});
@@ -43,19 +49,24 @@ class RequestSets {
   uint32_t Union(uint32_t a, uint32_t b) {
     if (a == b || b == kEmpty) return a;
     if (a == kEmpty) return b;
+    const absl::Span<const uint32_t> in_a = Get(a), in_b = Get(b);
     RequestIndices both;
-    std::set_union(Get(a).begin(), Get(a).end(), Get(b).begin(), Get(b).end(),
+    std::set_union(in_a.begin(), in_a.end(), in_b.begin(), in_b.end(),
                    std::back_inserter(both));
     return Intern(both);
   }
 
   uint32_t With(uint32_t set, uint32_t request) {
-    return Union(set, Intern({request}));
+    return Union(set, Single(request));
   }
 
-  absl::Span<const uint32_t> Get(uint32_t set) const {
-    return {pool_.data() + spans_[set].begin, spans_[set].cnt};
+  // May be a view of `set` itself.
+  absl::Span<const uint32_t> Get(const uint32_t& set) const {
+    if ((set & kEmpty) == 0) return {&set, 1};
+    const Piece& piece = spans_[set & ~kEmpty];
+    return {pool_.data() + piece.begin, piece.cnt};
   }
+  void Get(uint32_t&&) const = delete;
 
  private:
   struct Piece {

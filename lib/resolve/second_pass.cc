@@ -35,19 +35,15 @@ absl::Status ForEachFunction(
   const bool stop = false;
   return ReadLines(
       kallsyms,
-      [&](const LineBatch& batch) {
-        for (uint32_t i = 0; i < batch.cnt(); ++i) {
-          Symbol symbol;
-          if (!ParseKsymLine(batch.line(i), &symbol) ||
-              !IsFunctionType(symbol.type) || IsNeverTarget(symbol.name) ||
-              IsPseudoOwner(symbol.module)) {
-            continue;
-          }
-          const auto owner = numbers.find(symbol.module);
-          // An owner that has come since has no rows.
-          if (owner != numbers.end()) visit(symbol, owner->second);
+      [&](std::string_view line) {
+        Symbol symbol;
+        if (!ParseKsymLine(line, &symbol) || !IsFunctionType(symbol.type) ||
+            IsNeverTarget(symbol.name) || IsPseudoOwner(symbol.module)) {
+          return;
         }
-        return batch.cnt();
+        const auto owner = numbers.find(symbol.module);
+        // An owner that has come since has no rows.
+        if (owner != numbers.end()) visit(symbol, owner->second);
       },
       &stop);
 }

@@ -1,12 +1,17 @@
 #include "lib/resolve/sweep.h"
 
 #include <algorithm>
-#include <bit>
+#include <cstring>
 #include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
-#include "lib/base/hash.h"
+#include "lib/base/bit_set.h"
+#include "lib/base/bytes.h"
+#include "lib/resolve/address_set.h"
+#include "lib/resolve/bystanders.h"
+#include "lib/resolve/line_scan.h"
 #include "lib/resolve/symbol_name.h"
 #include "lib/source/kallsyms.h"
 #include "lib/source/line_reader.h"
@@ -16,13 +21,7 @@ namespace {
 
 constexpr size_t kMaxMalformedLines = 100;
 constexpr uint32_t kCore = 0;
-
-uint64_t ToBigEndian(uint64_t word) {
-  if constexpr (std::endian::native == std::endian::little) {
-    return __builtin_bswap64(word);
-  }
-  return word;
-}
+constexpr std::string_view kLlvmMark = ".llvm.";
 
 // The 16 digits of an address as one ordered value.
 struct AddrText {
@@ -37,60 +36,43 @@ struct AddrText {
   }
 };
 
-bool SameAddrText(const char* a, const char* b) {
-  return LoadU64(a) == LoadU64(b) && LoadU64(a + 8) == LoadU64(b + 8);
-}
-
-// True if the parts of a line are where a 64-bit kernel puts them.
-bool IsCanonical(const char* begin, const char* end) {
-  return end - begin > static_cast<ptrdiff_t>(kKsymNameColumn) &&
-         begin[kKsymAddrLen] == ' ' && begin[kKsymNameColumn - 1] == ' ' &&
-         IsHex16(begin);
-}
-
 class Sweeper {
  public:
   Sweeper(const SweepPlan& plan, const SweepOptions& options,
           SweepResult* result);
 
-  // Takes a batch; returns the lines done.
-  uint32_t Take(const LineBatch& batch);
+  // Takes a piece of text; returns the bytes done.
+  size_t Take(const TextPiece& piece);
   void Finish() { LeaveOwner(); }
   const bool* stop() const { return &stop_; }
 
  private:
-  // What is known of a line before it is looked at closely.
-  struct LineMark {
+  struct LineHit {
+    uint32_t line = UINT32_MAX;
     NameSet::Hit hit;
-    bool flagged = false;  // deserves the look
-    bool dotted = false;
-    bool taken = false;  // has become a row
-  };
-  // A function of the module under way that no request matched, kept until its
-  // module ends because it may be the alias of one that does.
-  struct Bystander {
-    uint64_t addr;
-    uint32_t name_begin;
-    uint32_t name_len;
-    char type;
   };
 
-  uint32_t EndOfWholeRuns(const LineBatch& batch) const;
-  void TakeMixed(const LineBatch& batch, uint32_t cnt);
+  uint32_t EndOfWholeRuns() const;
+  bool SameAddr(uint32_t i, uint32_t k) const;
 
-  // Marking the lines of the core kernel that deserve a closer look.
-  void MarkLines(const LineBatch& batch, uint32_t from, uint32_t to);
-  void MarkOddLine(const LineBatch& batch, uint32_t i);
-  void MarkDotted(const LineBatch& batch, uint32_t cnt);
-  bool WantsFunction(const char* begin, std::string_view name) const;
-  bool WantsAddress(const char* begin) const;
-  void NoteOrder(const char* begin);
-  void NoteMalformed(const LineBatch& batch, uint32_t i);
+  // Flagging the lines that deserve a closer look.
+  void FlagDotted(uint32_t cnt);
+  void FlagOddLine(uint32_t i);
+  void FlagNames(uint32_t cnt);
+  void FlagFunctions(uint32_t from, uint32_t to);
+  void FlagAddresses(uint32_t from, uint32_t to);
+  void NoteFunctions(uint32_t from, uint32_t to);
+  void NoteFunction(bool hidden);
+  void NoteMalformed(uint32_t i);
 
   // Looking at them.
-  void TakeMarked(const LineBatch& batch, uint32_t from, uint32_t to);
-  uint32_t TakeRun(const LineBatch& batch, uint32_t i, uint32_t from,
-                   uint32_t to);
+  void TakeCore(uint32_t from, uint32_t to);
+  uint32_t TakeRun(uint32_t i, uint32_t from, uint32_t to);
+  uint32_t TakeAliases(uint32_t i, uint32_t from, uint32_t to);
+  bool TakeLine(uint32_t i);
+  bool TakePlain(uint32_t i, const NameSet::Hit& hit);
+  bool SymbolAt(uint32_t i, Symbol* symbol) const;
+  NameSet::Hit HitOf(uint32_t line);
   bool Match(const Symbol& symbol, const NameSet::Hit& hit, bool dotted);
   void MatchName(const Symbol& symbol, const NameSet::Hit& hit);
   void MatchSuffixes(const Symbol& symbol);
@@ -101,18 +83,23 @@ class Sweeper {
   void NoteOther(const Symbol& symbol, const NameSet::Hit& hit);
   void NoteMarker(const Symbol& symbol, uint8_t marker);
   void NoteSeen(uint32_t id);
-  void AddRow(const Symbol& symbol, uint32_t owner, const char* stored_name);
-  void AddAlias(const Symbol& symbol, uint32_t owner);
+  void AddRow(const Symbol& symbol, const char* stored_name);
+  void AddAlias(const Symbol& symbol);
 
-  // Modules, a line at a time.
-  void TakeModuleLine(const LineBatch& batch, uint32_t i);
-  bool WantsModuleFunction(const Symbol& symbol, const LineMark& mark) const;
+  // Modules.
+  void TakeModules(uint32_t from, uint32_t to);
+  uint32_t TakeOwnerRun(uint32_t i, uint32_t to);
+  bool IsOwnersLine(uint32_t i) const;
+  void TakeModuleLine(uint32_t i);
+  bool WantsModuleLine(uint32_t i, bool function) const;
+  void TakeOddModuleLine(const Symbol& symbol);
+  void AddBystander(uint64_t addr, char type, std::string_view name);
   void EnterOwner(std::string_view module);
   void LeaveOwner();
-  void AddBystander(const Symbol& symbol);
 
-  const Owner& OwnerOf(uint32_t request) const {
-    return plan_.requests()[request].owner();
+  bool Looks(uint32_t request, std::string_view module) const {
+    return plan_.any_owner() ||
+           plan_.requests()[request].owner().Matches(module);
   }
 
   const SweepPlan& plan_;
@@ -121,21 +108,31 @@ class Sweeper {
   // of them do.
   const bool some_functions_;
   const bool every_function_;
+  const bool some_module_functions_;
   const bool has_addresses_;
+  const bool only_names_;  // of any owner
 
-  std::vector<LineMark> marks_;
-  std::vector<NameSet::Probe> probes_;
-  AddrText last_addr_;
+  // The piece under way, and of its lines:
+  LineScan scan_;
+  uint64_t first_line_ = 1;
+  BitSet flagged_;
+  BitSet dotted_;              // with a dot in the name, or odd
+  std::vector<LineHit> hits_;  // ascending, then one behind all lines
+  size_t next_hit_ = 0;
+  std::vector<NameSet::Probe> prefixes_;
+  AddrText last_function_;
 
   RequestIndices matched_;
   absl::InlinedVector<SoftMatch, 4> soft_;
 
   absl::flat_hash_map<std::string_view, uint32_t> owner_numbers_;
   uint32_t owner_ = kCore;
+  std::string owner_tag_;  // as it stands behind a name: "\t[module]"
   bool pseudo_owner_ = false;
   size_t owner_first_row_ = 0;
-  std::vector<Bystander> bystanders_;
-  std::string bystander_names_;
+  // Functions of the module under way that no request matched: they may be
+  // aliases of one that does.
+  Bystanders bystanders_;
 
   bool stop_early_;
   std::vector<bool> seen_ids_;
@@ -147,55 +144,66 @@ Sweeper::Sweeper(const SweepPlan& plan, const SweepOptions& options,
                  SweepResult* result)
     : plan_(plan),
       result_(result),
-      some_functions_(!plan.core_globs().empty() ||
-                      !plan.predicates().empty() || !plan.starts().empty()),
+      some_functions_(!plan.core_globs().empty() || !plan.predicates().empty()),
       every_function_(plan.core_globs().has_star() ||
                       !plan.predicates().empty()),
+      some_module_functions_(!plan.module_globs().empty() ||
+                             !plan.predicates().empty()),
       has_addresses_(!plan.starts().empty()),
+      only_names_(plan.any_owner() && !some_functions_ &&
+                  !some_module_functions_ && !has_addresses_),
+      scan_(plan.names().filter()),
       stop_early_(options.stop_early && plan.only_exact()) {
   result_->seen.resize(plan.requests().size());
   result_->owners.push_back("");
+  // Mostly one row for each name; the pages of those that do not come are not
+  // touched.
+  if (plan.only_exact()) result_->rows.reserve(plan.exact_name_cnt());
   if (!stop_early_) return;
-  seen_ids_.resize(plan_.names().size());
-  for (uint32_t id = 0; id < plan_.names().size(); ++id) {
-    bool exact = false;
-    plan_.ForEachUse(id, [&exact](const NameUse& use) {
-      exact |= use.what == NameUse::What::kExact;
-    });
-    seen_ids_[id] = !exact;
-    unseen_ += exact;
-  }
+  seen_ids_.resize(plan.exact_cnt());
+  unseen_ = plan.exact_name_cnt();
 }
 
-uint32_t Sweeper::Take(const LineBatch& batch) {
-  const uint32_t cnt = EndOfWholeRuns(batch);
+size_t Sweeper::Take(const TextPiece& piece) {
+  scan_.Scan(piece.text);
+  const uint32_t cnt = piece.is_last ? scan_.cnt() : EndOfWholeRuns();
+  first_line_ = result_->lines + 1;
   result_->lines += cnt;
-  marks_.assign(cnt, LineMark());
-  MarkDotted(batch, cnt);
-  if (batch.has_tab || owner_ != kCore) {
-    TakeMixed(batch, cnt);
-  } else {
-    MarkLines(batch, 0, cnt);
-    TakeMarked(batch, 0, cnt);
+  flagged_.Reset(cnt);
+  dotted_.Reset(cnt);
+  FlagDotted(cnt);
+  for (uint32_t i : scan_.odd_lines()) {
+    if (i < cnt && !scan_.is_module(i)) FlagOddLine(i);
+  }
+  FlagNames(cnt);
+  for (uint32_t from = 0, to; from < cnt; from = to) {
+    to = scan_.modules().Next(from, cnt);
+    if (to > from) {
+      TakeCore(from, to);
+      continue;
+    }
+    while (to < cnt && scan_.is_module(to)) ++to;
+    TakeModules(from, to);
   }
   stop_ = stop_early_ && unseen_ == 0;
-  return cnt;
+  return static_cast<size_t>(scan_.begin(cnt) - piece.text.data());
+}
+
+// The digits that come first differ least.
+bool Sweeper::SameAddr(uint32_t i, uint32_t k) const {
+  const char* const a = scan_.begin(i);
+  const char* const b = scan_.begin(k);
+  return LoadU64(a + 8) == LoadU64(b + 8) && LoadU64(a) == LoadU64(b);
 }
 
 // The lines before the last run of equal addresses: that run may go on in the
-// next batch, and is looked at as a whole.
-uint32_t Sweeper::EndOfWholeRuns(const LineBatch& batch) const {
+// next piece, and is looked at as a whole.
+uint32_t Sweeper::EndOfWholeRuns() const {
   constexpr uint32_t kLongestRun = 4096;
-  const uint32_t cnt = batch.cnt();
-  const auto canonical = [&batch](uint32_t i) {
-    return IsCanonical(batch.begin(i), batch.end(i));
-  };
-  if (batch.is_last || !canonical(cnt - 1) || IsZero16(batch.begin(cnt - 1))) {
-    return cnt;
-  }
+  const uint32_t cnt = scan_.cnt();
+  if (scan_.is_odd(cnt - 1) || IsZero16(scan_.begin(cnt - 1))) return cnt;
   uint32_t first = cnt - 1;
-  while (first > 0 && canonical(first - 1) &&
-         SameAddrText(batch.begin(first - 1), batch.begin(first))) {
+  while (first > 0 && !scan_.is_odd(first - 1) && SameAddr(first - 1, first)) {
     --first;
   }
   if (cnt - first <= kLongestRun) return first;
@@ -204,167 +212,210 @@ uint32_t Sweeper::EndOfWholeRuns(const LineBatch& batch) const {
   return cnt;
 }
 
-// A batch with symbols of modules. Those of the core before and between them
-// are taken a stretch at a time.
-void Sweeper::TakeMixed(const LineBatch& batch, uint32_t cnt) {
-  uint32_t i = 0;
-  while (i < cnt) {
-    uint32_t to = i;
-    while (to < cnt && batch.line(to).find('\t') == std::string_view::npos) {
-      ++to;
+// Names with suffixes of the compiler: what they were made of may be asked for.
+// It can contain dots itself, so every dot is tried.
+void Sweeper::FlagDotted(uint32_t cnt) {
+  const NameSet::Filter filter = plan_.names().filter();
+  prefixes_.clear();
+  for (const LineScan::Dot& dot : scan_.dots()) {
+    if (dot.line >= cnt) break;
+    dotted_.Add(dot.line);
+    const char* const name = scan_.begin(dot.line) + kKsymNameColumn;
+    if (dot.at <= name) continue;
+    const std::string_view base(name, static_cast<size_t>(dot.at - name));
+    if (plan_.exact_cnt() != 0 && filter.MayContain(base)) {
+      prefixes_.push_back({name, static_cast<uint32_t>(base.size()), dot.line});
     }
-    if (to > i) {
-      // The kernel lists its own symbols before all others.
-      result_->disordered |= owner_ != kCore;
-      LeaveOwner();
-      MarkLines(batch, i, to);
-      TakeMarked(batch, i, to);
-    }
-    if (to < cnt) TakeModuleLine(batch, to++);
-    i = to;
-  }
-}
-
-bool Sweeper::WantsFunction(const char* begin, std::string_view name) const {
-  if (every_function_ || plan_.core_globs().MatchesAny(name)) {
-    if (!IsNeverTarget(name)) return true;
-  }
-  return WantsAddress(begin);
-}
-
-bool Sweeper::WantsAddress(const char* begin) const {
-  uint64_t addr = 0;
-  return has_addresses_ && ParseHex({begin, kKsymAddrLen}, &addr) &&
-         plan_.starts().Contains(addr);
-}
-
-void Sweeper::NoteOrder(const char* begin) {
-  const AddrText addr = AddrText::Load(begin);
-  result_->disordered |= addr < last_addr_;
-  last_addr_ = addr;
-}
-
-void Sweeper::NoteMalformed(const LineBatch& batch, uint32_t i) {
-  ++result_->malformed;
-  if (result_->malformed_lines.size() < kMaxMalformedLines) {
-    result_->malformed_lines.push_back(batch.first_line + i);
-  }
-}
-
-// The hot loop: what is in here happens once for each symbol of the kernel.
-void Sweeper::MarkLines(const LineBatch& batch, uint32_t from, uint32_t to) {
-  const NameSet& names = plan_.names();
-  if (probes_.size() <= to - from) probes_.resize(to - from + 1);
-  size_t probe_cnt = 0;
-  uint64_t functions = 0, zeros = 0;
-  for (uint32_t i = from; i < to; ++i) {
-    const char* const begin = batch.begin(i);
-    const char* const end = batch.end(i);
-    if (!IsCanonical(begin, end)) [[unlikely]] {
-      MarkOddLine(batch, i);
-      continue;
-    }
-    const char* const name = begin + kKsymNameColumn;
-    const uint32_t len = static_cast<uint32_t>(end - name);
-    const uint64_t hash = HashName(name, len);
-    // Written always, kept if the bitmap says so: no branch to mispredict.
-    probes_[probe_cnt] = {name, len, i, hash};
-    probe_cnt += names.MayContain(hash);
-    if (IsFunctionType(begin[kKsymTypeColumn])) {
-      ++functions;
-      zeros += IsZero16(begin);
-      NoteOrder(begin);
-      if (some_functions_) {
-        marks_[i].flagged |= WantsFunction(begin, {name, len});
-      }
-    } else if (has_addresses_) {
-      marks_[i].flagged |= WantsAddress(begin);
+    if (some_functions_ &&
+        std::memcmp(dot.at, kLlvmMark.data(), kLlvmMark.size()) == 0 &&
+        plan_.core_globs().MatchesAny(base)) {
+      flagged_.Add(dot.line);
     }
   }
-  result_->functions += functions;
-  result_->zero_functions += zeros;
-  names.FindBatch({probes_.data(), probe_cnt},
-                  [this](uint32_t line, const NameSet::Hit& hit) {
-                    marks_[line].hit = hit;
-                    marks_[line].flagged = true;
-                  });
+  plan_.names().FindBatch(
+      prefixes_,
+      [this](uint32_t line, const NameSet::Hit&) { flagged_.Add(line); });
 }
 
 // Shorter addresses, as of 32-bit kernels, and what is no symbol at all.
-void Sweeper::MarkOddLine(const LineBatch& batch, uint32_t i) {
+void Sweeper::FlagOddLine(uint32_t i) {
   Symbol symbol;
-  if (!ParseKsymLine(batch.line(i), &symbol)) {
-    NoteMalformed(batch, i);
+  if (!ParseKsymLine(scan_.line(i), &symbol)) {
+    NoteMalformed(i);
     return;
   }
   // There are no columns to compare, so its order is not known.
   result_->disordered = true;
-  marks_[i].hit = plan_.names().Find(symbol.name);
-  marks_[i].flagged |= marks_[i].hit.id != NameSet::kNone ||
-                       plan_.starts().Contains(symbol.addr);
-  if (!IsFunctionType(symbol.type)) return;
-  ++result_->functions;
-  result_->zero_functions += symbol.addr == 0;
-  marks_[i].flagged |=
-      every_function_ || plan_.core_globs().MatchesAny(symbol.name);
+  dotted_.Add(i);
+  // Too few to save anything.
+  flagged_.Add(i);
+  if (IsFunctionType(symbol.type)) NoteFunction(symbol.addr == 0);
 }
 
-// Names with suffixes of the compiler: what they were made of may be asked for.
-void Sweeper::MarkDotted(const LineBatch& batch, uint32_t cnt) {
-  for (uint32_t i : batch.dotted) {
-    if (i >= cnt) break;
-    marks_[i].dotted = true;
-    Symbol symbol;
-    if (!ParseKsymLine(batch.line(i), &symbol)) continue;
-    const std::string_view name = symbol.name;
-    // A base can contain dots itself, so every dot is tried.
-    for (size_t dot = name.find('.');
-         plan_.exact_cnt() != 0 && dot != std::string_view::npos;
-         dot = name.find('.', dot + 1)) {
-      marks_[i].flagged |=
-          plan_.names().Find(name.substr(0, dot)).id != NameSet::kNone;
-    }
-    const std::string_view base = StripLlvm(name);
-    if (base.size() != name.size()) {
-      marks_[i].flagged |= plan_.core_globs().MatchesAny(base);
+void Sweeper::FlagNames(uint32_t cnt) {
+  absl::Span<const NameSet::Probe> probes = scan_.probes();
+  while (!probes.empty() && probes.back().tag >= cnt) probes.remove_suffix(1);
+  hits_.clear();
+  next_hit_ = 0;
+  plan_.names().FindBatch(probes,
+                          [this](uint32_t line, const NameSet::Hit& hit) {
+                            hits_.push_back({line, hit});
+                            flagged_.Add(line);
+                          });
+  hits_.emplace_back();
+}
+
+void Sweeper::FlagFunctions(uint32_t from, uint32_t to) {
+  for (uint32_t i = from; i < to; ++i) {
+    if (scan_.is_odd(i) || !IsFunctionType(scan_.type(i))) continue;
+    if (every_function_ || plan_.core_globs().MatchesAny(scan_.name(i))) {
+      flagged_.Add(i);
     }
   }
 }
 
-void Sweeper::TakeMarked(const LineBatch& batch, uint32_t from, uint32_t to) {
-  for (uint32_t i = from; i < to;) {
-    i = marks_[i].flagged ? TakeRun(batch, i, from, to) : i + 1;
+void Sweeper::FlagAddresses(uint32_t from, uint32_t to) {
+  for (uint32_t i = from; i < to; ++i) {
+    if (!scan_.is_odd(i) && plan_.starts().Contains(scan_.addr(i))) {
+      flagged_.Add(i);
+    }
   }
 }
 
-// Looks at the flagged symbols with the address of line i, the first of them;
-// if one matches, the others become its aliases. Returns the line behind them.
-uint32_t Sweeper::TakeRun(const LineBatch& batch, uint32_t i, uint32_t from,
-                          uint32_t to) {
-  const char* const addr = batch.begin(i);
+// The last function stands for all before it, where all are in order.
+void Sweeper::NoteFunctions(uint32_t from, uint32_t to) {
+  const auto is_function = [this](uint32_t i) {
+    return !scan_.is_odd(i) && IsFunctionType(scan_.type(i));
+  };
+  const auto note = [this](uint32_t i) {
+    const char* const begin = scan_.begin(i);
+    const AddrText addr = AddrText::Load(begin);
+    result_->disordered |= addr < last_function_;
+    last_function_ = addr;
+    NoteFunction(IsZero16(begin));
+  };
+  // Something else can then stand between two names of one address.
+  result_->disordered |= !scan_.ordered();
+  if (scan_.ordered() && !scan_.has_small()) {
+    while (to > from && !is_function(to - 1)) --to;
+    if (to > from) note(to - 1);
+    return;
+  }
+  for (uint32_t i = from; i < to; ++i) {
+    if (is_function(i)) note(i);
+  }
+}
+
+void Sweeper::NoteFunction(bool hidden) {
+  (hidden ? result_->has_hidden : result_->has_shown) = true;
+}
+
+void Sweeper::NoteMalformed(uint32_t i) {
+  ++result_->malformed;
+  // It can stand between two names of one address.
+  result_->disordered = true;
+  if (result_->malformed_lines.size() < kMaxMalformedLines) {
+    result_->malformed_lines.push_back(first_line_ + i);
+  }
+}
+
+void Sweeper::TakeCore(uint32_t from, uint32_t to) {
+  // The kernel lists its own symbols before all others.
+  result_->disordered |= owner_ != kCore;
+  LeaveOwner();
+  NoteFunctions(from, to);
+  if (some_functions_) FlagFunctions(from, to);
+  if (has_addresses_) FlagAddresses(from, to);
+  for (uint32_t i = flagged_.Next(from, to); i < to;) {
+    i = flagged_.Next(TakeRun(i, from, to), to);
+  }
+}
+
+// Takes the flagged symbols with the address of line i, the first of them.
+// Returns the line behind them.
+uint32_t Sweeper::TakeRun(uint32_t i, uint32_t from, uint32_t to) {
+  if ((i > from && SameAddr(i - 1, i)) || (i + 1 < to && SameAddr(i + 1, i))) {
+    return TakeAliases(i, from, to);
+  }
+  TakeLine(i);
+  return i + 1;
+}
+
+// The same where there are others with that address: if one matches, the others
+// become its aliases.
+uint32_t Sweeper::TakeAliases(uint32_t i, uint32_t from, uint32_t to) {
   uint32_t first = i, last = i + 1;
-  if (IsCanonical(addr, batch.end(i)) && !IsZero16(addr)) {
-    const auto same = [&batch, addr](uint32_t k) {
-      return IsCanonical(batch.begin(k), batch.end(k)) &&
-             SameAddrText(batch.begin(k), addr);
+  if (!scan_.is_odd(i) && !IsZero16(scan_.begin(i))) {
+    const auto same = [this, i](uint32_t k) {
+      return !scan_.is_odd(k) && SameAddr(k, i);
     };
     while (first > from && same(first - 1)) --first;
     while (last < to && same(last)) ++last;
   }
-  Symbol symbol;
+  BitSet taken;
+  taken.Reset(last - first);
   bool any = false;
   for (uint32_t k = i; k < last; ++k) {
-    LineMark& mark = marks_[k];
-    if (!mark.flagged || !ParseKsymLine(batch.line(k), &symbol)) continue;
-    mark.taken = Match(symbol, mark.hit, mark.dotted);
-    if (mark.taken) AddRow(symbol, kCore, mark.hit.name);
-    any |= mark.taken;
+    if (!flagged_.Has(k) || !TakeLine(k)) continue;
+    taken.Add(k - first);
+    any = true;
   }
+  Symbol symbol;
   for (uint32_t k = first; any && k < last; ++k) {
-    if (marks_[k].taken || !ParseKsymLine(batch.line(k), &symbol)) continue;
-    AddAlias(symbol, kCore);
+    if (!taken.Has(k - first) && SymbolAt(k, &symbol)) AddAlias(symbol);
   }
   return last;
+}
+
+// False if the symbol matches nothing.
+bool Sweeper::TakeLine(uint32_t i) {
+  NameSet::Hit hit = HitOf(i);
+  if (TakePlain(i, hit)) return true;
+  Symbol symbol;
+  if (!SymbolAt(i, &symbol)) return false;
+  if (scan_.is_odd(i)) hit = plan_.names().Find(symbol.name);
+  if (!Match(symbol, hit, dotted_.Has(i))) return false;
+  AddRow(symbol, hit.name);
+  return true;
+}
+
+// What most matches are, without going through all that can be: a function that
+// one request asks for by its name. False if it is anything else.
+bool Sweeper::TakePlain(uint32_t i, const NameSet::Hit& hit) {
+  if (!only_names_ || !plan_.IsOneRequest(hit) || dotted_.Has(i) ||
+      pseudo_owner_ || !IsFunctionType(scan_.type(i))) {
+    return false;
+  }
+  const std::string_view name = scan_.name(i);
+  if (IsNeverTarget(name, /*has_dot=*/false)) return false;
+  const uint32_t request = plan_.ExactRequest(hit.id);
+  NoteSeen(hit.id);
+  result_->seen[request].exact = true;
+  SymbolRow row;
+  row.addr = scan_.addr(i);
+  row.name_data = hit.name;
+  row.name_len = static_cast<uint32_t>(name.size());
+  row.requests = RequestSets::Single(request);
+  row.owner = owner_;
+  row.type = scan_.type(i);
+  row.plain = true;
+  result_->rows.push_back(row);
+  return true;
+}
+
+bool Sweeper::SymbolAt(uint32_t i, Symbol* symbol) const {
+  if (scan_.is_odd(i)) return ParseKsymLine(scan_.line(i), symbol);
+  symbol->addr = scan_.addr(i);
+  symbol->type = scan_.type(i);
+  symbol->name = scan_.name(i);
+  symbol->module = result_->owners[owner_];
+  return true;
+}
+
+// Lines are asked for in ascending order.
+NameSet::Hit Sweeper::HitOf(uint32_t line) {
+  while (hits_[next_hit_].line < line) ++next_hit_;
+  return hits_[next_hit_].line == line ? hits_[next_hit_].hit : NameSet::Hit();
 }
 
 // Fills matched_ and soft_. False if both stay empty.
@@ -372,7 +423,7 @@ bool Sweeper::Match(const Symbol& symbol, const NameSet::Hit& hit,
                     bool dotted) {
   matched_.clear();
   soft_.clear();
-  if (!IsFunctionType(symbol.type) || IsNeverTarget(symbol.name) ||
+  if (!IsFunctionType(symbol.type) || IsNeverTarget(symbol.name, dotted) ||
       pseudo_owner_) {
     NoteOther(symbol, hit);
     return false;
@@ -382,18 +433,21 @@ bool Sweeper::Match(const Symbol& symbol, const NameSet::Hit& hit,
   MatchGlobs(symbol, symbol.name);
   if (!plan_.predicates().empty()) MatchPredicates(symbol);
   if (has_addresses_) MatchAddress(symbol);
-  std::sort(matched_.begin(), matched_.end());
-  matched_.erase(std::unique(matched_.begin(), matched_.end()), matched_.end());
+  if (matched_.size() > 1) {
+    std::sort(matched_.begin(), matched_.end());
+    matched_.erase(std::unique(matched_.begin(), matched_.end()),
+                   matched_.end());
+  }
   return !matched_.empty() || !soft_.empty();
 }
 
 void Sweeper::MatchName(const Symbol& symbol, const NameSet::Hit& hit) {
   NoteSeen(hit.id);
-  plan_.ForEachUse(hit.id, [this, &symbol](const NameUse& use) {
+  plan_.ForEachUse(hit, [this, &symbol](const NameUse& use) {
     const bool core = symbol.module.empty();
     switch (use.what) {
       case NameUse::What::kExact:
-        if (!OwnerOf(use.request).Matches(symbol.module)) return;
+        if (!Looks(use.request, symbol.module)) return;
         matched_.push_back(use.request);
         result_->seen[use.request].exact = true;
         break;
@@ -427,9 +481,9 @@ void Sweeper::AddSoft(const Symbol& symbol, std::string_view base,
                       SoftMatch::How how) {
   const NameSet::Hit hit = plan_.names().Find(base);
   if (hit.id == NameSet::kNone) return;
-  plan_.ForEachUse(hit.id, [this, &symbol, how](const NameUse& use) {
+  plan_.ForEachUse(hit, [this, &symbol, how](const NameUse& use) {
     if (use.what == NameUse::What::kExact &&
-        OwnerOf(use.request).Matches(symbol.module)) {
+        Looks(use.request, symbol.module)) {
       soft_.push_back({0, use.request, how, 0});
     }
   });
@@ -438,10 +492,11 @@ void Sweeper::AddSoft(const Symbol& symbol, std::string_view base,
 void Sweeper::MatchGlobs(const Symbol& symbol, std::string_view name) {
   const bool core = symbol.module.empty();
   const GlobSet& globs = core ? plan_.core_globs() : plan_.module_globs();
+  if (globs.empty()) return;
   const absl::Span<const uint32_t> requests =
       core ? plan_.core_glob_requests() : plan_.module_glob_requests();
   globs.ForEachMatch(name, [this, &symbol, requests](uint32_t glob) {
-    if (OwnerOf(requests[glob]).Matches(symbol.module)) {
+    if (Looks(requests[glob], symbol.module)) {
       matched_.push_back(requests[glob]);
     }
     return true;
@@ -450,7 +505,7 @@ void Sweeper::MatchGlobs(const Symbol& symbol, std::string_view name) {
 
 void Sweeper::MatchPredicates(const Symbol& symbol) {
   for (uint32_t request : plan_.predicates()) {
-    if (OwnerOf(request).Matches(symbol.module) &&
+    if (Looks(request, symbol.module) &&
         plan_.requests()[request].predicate()(symbol)) {
       matched_.push_back(request);
     }
@@ -470,11 +525,11 @@ void Sweeper::MatchAddress(const Symbol& symbol) {
 void Sweeper::NoteOther(const Symbol& symbol, const NameSet::Hit& hit) {
   if (hit.id != NameSet::kNone) {
     NoteSeen(hit.id);
-    plan_.ForEachUse(hit.id, [this, &symbol](const NameUse& use) {
+    plan_.ForEachUse(hit, [this, &symbol](const NameUse& use) {
       if (use.what == NameUse::What::kMarker) {
         NoteMarker(symbol, use.detail);
       } else if (use.what == NameUse::What::kExact &&
-                 OwnerOf(use.request).Matches(symbol.module)) {
+                 Looks(use.request, symbol.module)) {
         result_->seen[use.request].other = true;
       }
     });
@@ -488,27 +543,35 @@ void Sweeper::NoteOther(const Symbol& symbol, const NameSet::Hit& hit) {
   }
 }
 
+// Where a section starts, the lowest counts, and where it ends, the highest, so
+// that the order of lines does not matter if there are several.
 void Sweeper::NoteMarker(const Symbol& symbol, uint8_t marker) {
-  if (symbol.module.empty()) result_->markers[marker] = symbol.addr;
+  if (!symbol.module.empty() || symbol.addr == 0) return;
+  uint64_t& noted = result_->markers[marker];
+  const bool is_end = marker == static_cast<uint8_t>(Marker::kEtext) ||
+                      marker == static_cast<uint8_t>(Marker::kInitEnd) ||
+                      marker == static_cast<uint8_t>(Marker::kEinittext);
+  const bool better = is_end ? symbol.addr > noted : symbol.addr < noted;
+  if (noted == 0 || better) noted = symbol.addr;
 }
 
 void Sweeper::NoteSeen(uint32_t id) {
-  if (!stop_early_ || seen_ids_[id]) return;
+  if (!stop_early_ || id >= seen_ids_.size() || seen_ids_[id]) return;
   seen_ids_[id] = true;
   --unseen_;
 }
 
 // `stored_name` is the name as it lies in the set, or null.
-void Sweeper::AddRow(const Symbol& symbol, uint32_t owner,
-                     const char* stored_name) {
+void Sweeper::AddRow(const Symbol& symbol, const char* stored_name) {
   SymbolRow row;
   row.addr = symbol.addr;
   row.name_data = stored_name != nullptr
                       ? stored_name
                       : result_->text.Copy(symbol.name).data();
   row.name_len = static_cast<uint32_t>(symbol.name.size());
-  row.requests = result_->sets.Intern(matched_);
-  row.owner = owner;
+  row.requests = matched_.size() == 1 ? RequestSets::Single(matched_[0])
+                                      : result_->sets.Intern(matched_);
+  row.owner = owner_;
   row.type = symbol.type;
   row.plain = !matched_.empty();
   for (SoftMatch soft : soft_) {
@@ -518,51 +581,83 @@ void Sweeper::AddRow(const Symbol& symbol, uint32_t owner,
   result_->rows.push_back(row);
 }
 
-void Sweeper::AddAlias(const Symbol& symbol, uint32_t owner) {
+void Sweeper::AddAlias(const Symbol& symbol) {
   if (!IsFunctionType(symbol.type) || IsNeverTarget(symbol.name)) return;
   matched_.clear();
   soft_.clear();
-  AddRow(symbol, owner, nullptr);
+  AddRow(symbol, nullptr);
 }
 
-void Sweeper::TakeModuleLine(const LineBatch& batch, uint32_t i) {
+// Lines with a tab, all of them.
+void Sweeper::TakeModules(uint32_t from, uint32_t to) {
+  for (uint32_t i = from; i < to;) i = TakeOwnerRun(i, to);
+}
+
+// Takes line i, and those behind it that have the same module. Returns the line
+// behind these.
+uint32_t Sweeper::TakeOwnerRun(uint32_t i, uint32_t to) {
   Symbol symbol;
-  if (!ParseKsymLine(batch.line(i), &symbol)) {
-    NoteMalformed(batch, i);
-    return;
+  if (!ParseKsymLine(scan_.line(i), &symbol)) {
+    NoteMalformed(i);
+    return i + 1;
   }
   if (owner_ == kCore || symbol.module != result_->owners[owner_]) {
     LeaveOwner();
     EnterOwner(symbol.module);
   }
+  if (!IsOwnersLine(i)) {
+    TakeOddModuleLine(symbol);
+    return i + 1;
+  }
+  while (i < to && IsOwnersLine(i)) TakeModuleLine(i++);
+  return i;
+}
+
+// True if the line has the usual columns, and behind its tab the module under
+// way.
+bool Sweeper::IsOwnersLine(uint32_t i) const {
+  if (scan_.is_odd(i)) return false;
+  const char* const tab = scan_.tab(i);
+  return static_cast<size_t>(scan_.end(i) - tab) == owner_tag_.size() &&
+         SameBytes(tab, owner_tag_.data(), owner_tag_.size());
+}
+
+void Sweeper::TakeModuleLine(uint32_t i) {
+  const bool function = IsFunctionType(scan_.type(i));
+  if (function) NoteFunction(IsZero16(scan_.begin(i)));
+  if ((flagged_.Has(i) || WantsModuleLine(i, function)) && TakeLine(i)) return;
+  if (function) AddBystander(scan_.addr(i), scan_.type(i), scan_.name(i));
+}
+
+// A line that is not as lines of modules usually are.
+void Sweeper::TakeOddModuleLine(const Symbol& symbol) {
   const bool function = IsFunctionType(symbol.type);
-  result_->functions += function;
-  result_->zero_functions += function && symbol.addr == 0;
-  LineMark& mark = marks_[i];
-  mark.hit = plan_.names().Find(symbol.name);
-  if (WantsModuleFunction(symbol, mark) &&
-      Match(symbol, mark.hit, mark.dotted)) {
-    AddRow(symbol, owner_, mark.hit.name);
-  } else if (function && !pseudo_owner_) {
-    AddBystander(symbol);
+  if (function) NoteFunction(symbol.addr == 0);
+  const NameSet::Hit hit = plan_.names().Find(symbol.name);
+  if (Match(symbol, hit, /*dotted=*/true)) {
+    AddRow(symbol, hit.name);
+  } else if (function) {
+    AddBystander(symbol.addr, symbol.type, symbol.name);
   }
 }
 
-bool Sweeper::WantsModuleFunction(const Symbol& symbol,
-                                  const LineMark& mark) const {
-  if (mark.flagged || mark.hit.id != NameSet::kNone ||
-      (has_addresses_ && plan_.starts().Contains(symbol.addr))) {
-    return true;
-  }
-  if (!IsFunctionType(symbol.type)) return false;
-  return !plan_.predicates().empty() ||
-         plan_.module_globs().MatchesAny(symbol.name) ||
-         (mark.dotted &&
-          plan_.module_globs().MatchesAny(StripLlvm(symbol.name)));
+bool Sweeper::WantsModuleLine(uint32_t i, bool function) const {
+  if (has_addresses_ && plan_.starts().Contains(scan_.addr(i))) return true;
+  if (!some_module_functions_ || !function) return false;
+  const std::string_view name = scan_.name(i);
+  return !plan_.predicates().empty() || plan_.module_globs().MatchesAny(name) ||
+         (dotted_.Has(i) && plan_.module_globs().MatchesAny(StripLlvm(name)));
+}
+
+void Sweeper::AddBystander(uint64_t addr, char type, std::string_view name) {
+  if (addr != 0 && !pseudo_owner_) bystanders_.Add(addr, type, name);
 }
 
 void Sweeper::EnterOwner(std::string_view module) {
   pseudo_owner_ = IsPseudoOwner(module);
+  owner_tag_ = "\t[";
+  owner_tag_ += module;
+  owner_tag_ += ']';
   owner_first_row_ = result_->rows.size();
   const auto known = owner_numbers_.find(module);
   if (known != owner_numbers_.end()) {
@@ -584,29 +679,16 @@ void Sweeper::LeaveOwner() {
     for (size_t i = owner_first_row_; i < result_->rows.size(); ++i) {
       addrs.push_back(result_->rows[i].addr);
     }
-    std::sort(addrs.begin(), addrs.end());
   }
-  for (const Bystander& other : bystanders_) {
-    if (!std::binary_search(addrs.begin(), addrs.end(), other.addr)) continue;
-    Symbol symbol;
-    symbol.addr = other.addr;
-    symbol.type = other.type;
-    symbol.name = std::string_view(bystander_names_)
-                      .substr(other.name_begin, other.name_len);
-    AddAlias(symbol, owner_);
+  if (!addrs.empty()) {
+    const AddressSet wanted(std::move(addrs));
+    bystanders_.ForEach([this, &wanted](const Symbol& symbol) {
+      if (wanted.Contains(symbol.addr)) AddAlias(symbol);
+    });
   }
-  bystanders_.clear();
-  bystander_names_.clear();
+  bystanders_.Clear();
   owner_ = kCore;
   pseudo_owner_ = false;
-}
-
-void Sweeper::AddBystander(const Symbol& symbol) {
-  if (symbol.addr == 0) return;
-  bystanders_.push_back(
-      {symbol.addr, static_cast<uint32_t>(bystander_names_.size()),
-       static_cast<uint32_t>(symbol.name.size()), symbol.type});
-  bystander_names_ += symbol.name;
 }
 
 }  // namespace
@@ -614,9 +696,9 @@ void Sweeper::AddBystander(const Symbol& symbol) {
 absl::Status Sweep(const SweepPlan& plan, const SweepOptions& options,
                    ListFile* kallsyms, SweepResult* result) {
   Sweeper sweeper(plan, options, result);
-  absl::Status status = ReadLines(
+  absl::Status status = ReadText(
       kallsyms,
-      [&sweeper](const LineBatch& batch) { return sweeper.Take(batch); },
+      [&sweeper](const TextPiece& piece) { return sweeper.Take(piece); },
       sweeper.stop());
   sweeper.Finish();
   return status;

@@ -64,8 +64,8 @@ struct SweepResult {
   // Names of the data and such that lie at a requested address.
   std::vector<std::pair<uint32_t, std::string_view>> other_at_addr;
 
-  uint64_t functions = 0;
-  uint64_t zero_functions = 0;
+  bool has_shown = false;   // a function with an address
+  bool has_hidden = false;  // one with address 0
   uint64_t lines = 0;
   uint64_t malformed = 0;
   std::vector<uint64_t> malformed_lines;
@@ -76,9 +76,8 @@ struct SweepResult {
   Arena text;
 
   AddressState addresses() const {
-    if (zero_functions == 0) return AddressState::kFull;
-    return zero_functions == functions ? AddressState::kHidden
-                                       : AddressState::kPartial;
+    if (!has_hidden) return AddressState::kFull;
+    return has_shown ? AddressState::kPartial : AddressState::kHidden;
   }
 };
 

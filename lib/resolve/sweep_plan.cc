@@ -1,7 +1,6 @@
 #include "lib/resolve/sweep_plan.h"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 namespace ksweep {
@@ -17,74 +16,25 @@ constexpr std::array<std::string_view, 2> kProbeSyscalls = {"getpid", "read"};
 
 }  // namespace
 
-// Names on their way into the set, each with the use it has.
-struct SweepPlan::NameList {
-  std::vector<std::string_view> names;
-  std::vector<uint32_t> uses;
-  std::deque<std::string> made_up;  // keeps names that are not a request's
-
-  void Add(std::string_view name, uint32_t use) {
-    names.push_back(name);
-    uses.push_back(use);
-  }
-  void AddMadeUp(std::string name, uint32_t use) {
-    made_up.push_back(std::move(name));
-    Add(made_up.back(), use);
-  }
-};
-
 SweepPlan::SweepPlan(absl::Span<const Request> requests) : requests_(requests) {
-  NameList list;
-  list.names.reserve(requests.size() + kMarkerCnt);
-  list.uses.reserve(requests.size() + kMarkerCnt);
   for (uint32_t i = 0; i < requests.size(); ++i) {
-    if (!requests[i].deny()) AddRequest(i, &list);
+    if (!requests[i].deny()) AddRequest(i);
   }
-  const auto other = [this](NameUse use) {
-    other_uses_.push_back(use);
-    return kOther | static_cast<uint32_t>(other_uses_.size() - 1);
-  };
-  const bool has_syscalls = !other_uses_.empty();
-  for (uint8_t p = 0; has_syscalls && p < kSyscallPrefixes.size(); ++p) {
-    for (std::string_view name : kProbeSyscalls) {
-      list.AddMadeUp(std::string(kSyscallPrefixes[p]) + std::string(name),
-                     other({NameUse::What::kSyscallProbe, p, 0}));
-    }
-  }
-  for (uint8_t m = 0; m < kMarkerCnt; ++m) {
-    list.Add(kMarkerNames[m], other({NameUse::What::kMarker, m, 0}));
-  }
-
-  std::vector<uint32_t> ids;
-  names_ = NameSet(list.names, &ids);
-  AddUses(ids, names_.size(), std::move(list.uses));
-  std::sort(addresses_.begin(), addresses_.end(),
-            [](const AddressRef& a, const AddressRef& b) {
-              return a.addr != b.addr ? a.addr < b.addr : a.request < b.request;
-            });
-  std::vector<uint64_t> starts;
-  for (const AddressRef& ref : addresses_) {
-    for (uint64_t back = 0; back <= kMaxLocationOffset; ++back) {
-      if (ref.addr > back) starts.push_back(ref.addr - back);
-    }
-  }
-  if (!starts.empty()) starts_ = AddressSet(std::move(starts));
+  AddOtherNames();
+  MakeNames();
+  SortAddresses();
 }
 
-void SweepPlan::AddRequest(uint32_t index, NameList* list) {
+void SweepPlan::AddRequest(uint32_t index) {
   const Request& request = requests_[index];
   only_exact_ &= request.form() == Request::Form::kExact;
+  any_owner_ &= request.owner().is_any();
   switch (request.form()) {
     case Request::Form::kExact:
-      list->Add(request.name(), index);
-      ++exact_cnt_;
+      AddExact(index);
       break;
     case Request::Form::kSyscall:
-      for (uint8_t p = 0; p < kSyscallPrefixes.size(); ++p) {
-        other_uses_.push_back({NameUse::What::kSyscall, p, index});
-        list->AddMadeUp(std::string(kSyscallPrefixes[p]) + request.name(),
-                        kOther | static_cast<uint32_t>(other_uses_.size() - 1));
-      }
+      AddSyscall(index);
       break;
     case Request::Form::kGlob:
       AddGlob(index);
@@ -101,6 +51,89 @@ void SweepPlan::AddRequest(uint32_t index, NameList* list) {
   }
 }
 
+void SweepPlan::AddExact(uint32_t index) {
+  if (index != exact_cnt_ || !exact_requests_.empty()) {
+    while (exact_requests_.size() < exact_cnt_) {
+      exact_requests_.push_back(static_cast<uint32_t>(exact_requests_.size()));
+    }
+    exact_requests_.push_back(index);
+  }
+  ++exact_cnt_;
+  name_bytes_ += requests_[index].name().size();
+}
+
+void SweepPlan::AddOtherName(std::string name, NameUse use) {
+  name_bytes_ += name.size();
+  other_names_.push_back(std::move(name));
+  other_uses_.push_back(use);
+}
+
+void SweepPlan::AddSyscall(uint32_t index) {
+  for (uint8_t p = 0; p < kSyscallPrefixes.size(); ++p) {
+    AddOtherName(std::string(kSyscallPrefixes[p]) + requests_[index].name(),
+                 {NameUse::What::kSyscall, p, index});
+  }
+}
+
+// What the sweep wants to know beside the requests.
+void SweepPlan::AddOtherNames() {
+  const bool has_syscalls = !other_names_.empty();
+  for (uint8_t p = 0; has_syscalls && p < kSyscallPrefixes.size(); ++p) {
+    for (std::string_view name : kProbeSyscalls) {
+      AddOtherName(std::string(kSyscallPrefixes[p]) + std::string(name),
+                   {NameUse::What::kSyscallProbe, p, 0});
+    }
+  }
+  for (uint8_t m = 0; m < kMarkerCnt; ++m) {
+    AddOtherName(std::string(kMarkerNames[m]), {NameUse::What::kMarker, m, 0});
+  }
+}
+
+std::string_view SweepPlan::NameAt(uint32_t use) const {
+  if (use >= exact_cnt_) return other_names_[use - exact_cnt_];
+  return requests_[ExactRequest(use)].name();
+}
+
+void SweepPlan::MakeNames() {
+  const uint32_t cnt = exact_cnt_ + static_cast<uint32_t>(other_names_.size());
+  names_ = NameSet(cnt, name_bytes_, [this](uint32_t i) { return NameAt(i); });
+  other_names_ = {};
+  exact_name_cnt_ = exact_cnt_;
+  extra_uses_.assign(names_.repeats().begin(), names_.repeats().end());
+  for (const NameSet::Repeat& repeat : extra_uses_) {
+    exact_name_cnt_ -= repeat.place < exact_cnt_;
+  }
+  std::sort(extra_uses_.begin(), extra_uses_.end(),
+            [](const NameSet::Repeat& a, const NameSet::Repeat& b) {
+              return a.id != b.id ? a.id < b.id : a.place < b.place;
+            });
+}
+
+absl::Span<const NameSet::Repeat> SweepPlan::ExtraUses(uint32_t id) const {
+  const auto [first, last] = std::equal_range(
+      extra_uses_.begin(), extra_uses_.end(), NameSet::Repeat{id, 0},
+      [](const NameSet::Repeat& a, const NameSet::Repeat& b) {
+        return a.id < b.id;
+      });
+  return absl::MakeConstSpan(extra_uses_)
+      .subspan(static_cast<size_t>(first - extra_uses_.begin()),
+               static_cast<size_t>(last - first));
+}
+
+void SweepPlan::SortAddresses() {
+  std::sort(addresses_.begin(), addresses_.end(),
+            [](const AddressRef& a, const AddressRef& b) {
+              return a.addr != b.addr ? a.addr < b.addr : a.request < b.request;
+            });
+  std::vector<uint64_t> starts;
+  for (const AddressRef& ref : addresses_) {
+    for (uint64_t back = 0; back <= kMaxLocationOffset; ++back) {
+      if (ref.addr > back) starts.push_back(ref.addr - back);
+    }
+  }
+  if (!starts.empty()) starts_ = AddressSet(std::move(starts));
+}
+
 void SweepPlan::AddGlob(uint32_t index) {
   const Request& request = requests_[index];
   if (!request.owner().is_module()) {
@@ -111,23 +144,6 @@ void SweepPlan::AddGlob(uint32_t index) {
     module_globs_.Add(request.name());
     module_glob_requests_.push_back(index);
   }
-}
-
-void SweepPlan::AddUses(const std::vector<uint32_t>& ids, uint32_t name_cnt,
-                        std::vector<uint32_t> uses) {
-  if (name_cnt == ids.size()) {
-    // No name twice: ids are the order they were given in.
-    uses_ = std::move(uses);
-    return;
-  }
-  use_begins_.assign(name_cnt + 1, 0);
-  for (uint32_t id : ids) ++use_begins_[id + 1];
-  for (uint32_t i = 0; i < name_cnt; ++i) {
-    use_begins_[i + 1] += use_begins_[i];
-  }
-  uses_.resize(ids.size());
-  std::vector<uint32_t> next(use_begins_.begin(), use_begins_.end() - 1);
-  for (size_t i = 0; i < ids.size(); ++i) uses_[next[ids[i]]++] = uses[i];
 }
 
 absl::Span<const SweepPlan::AddressRef> SweepPlan::AddressesNear(
@@ -145,9 +161,9 @@ absl::Span<const SweepPlan::AddressRef> SweepPlan::AddressesNear(
 }
 
 size_t SweepPlan::bytes() const {
-  return names_.bytes() + uses_.capacity() * sizeof(uint32_t) +
-         use_begins_.capacity() * sizeof(uint32_t) +
-         other_uses_.capacity() * sizeof(NameUse);
+  return names_.bytes() + exact_requests_.capacity() * sizeof(uint32_t) +
+         other_uses_.capacity() * sizeof(NameUse) +
+         extra_uses_.capacity() * sizeof(NameSet::Repeat);
 }
 
 }  // namespace ksweep

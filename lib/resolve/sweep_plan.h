@@ -61,16 +61,21 @@ class SweepPlan {
   absl::Span<const Request> requests() const { return requests_; }
   const NameSet& names() const { return names_; }
 
-  // Calls visit(NameUse) for each use of the name with that id.
+  // Calls visit(NameUse) for each use of the name found.
   template <typename Visit>
-  void ForEachUse(uint32_t id, Visit visit) const {
-    if (use_begins_.empty()) {
-      visit(Unpack(uses_[id]));
-      return;
+  void ForEachUse(const NameSet::Hit& hit, Visit visit) const {
+    visit(UseAt(hit.id));
+    if (!hit.repeated) return;
+    for (const NameSet::Repeat& extra : ExtraUses(hit.id)) {
+      visit(UseAt(extra.place));
     }
-    for (uint32_t i = use_begins_[id]; i < use_begins_[id + 1]; ++i) {
-      visit(Unpack(uses_[i]));
-    }
+  }
+  // The only use of the name found, if that is an exact request.
+  bool IsOneRequest(const NameSet::Hit& hit) const {
+    return hit.id < exact_cnt_ && !hit.repeated;
+  }
+  uint32_t ExactRequest(uint32_t id) const {
+    return exact_requests_.empty() ? id : exact_requests_[id];
   }
 
   // Globs whose owner can be the core kernel, or a module. The request of glob
@@ -95,29 +100,40 @@ class SweepPlan {
   // was seen.
   bool only_exact() const { return only_exact_; }
   uint32_t exact_cnt() const { return exact_cnt_; }
+  // Different names of exact requests. Their ids are below exact_cnt().
+  uint32_t exact_name_cnt() const { return exact_name_cnt_; }
+  // True if no request cares who owns a symbol.
+  bool any_owner() const { return any_owner_; }
 
   // Bytes held, the one copy of the names included.
   size_t bytes() const;
 
  private:
-  // An exact use is its request; others are in other_uses_.
-  static constexpr uint32_t kOther = 1u << 31;
-
-  struct NameList;
-  void AddRequest(uint32_t index, NameList* list);
+  void AddRequest(uint32_t index);
+  void AddExact(uint32_t index);
   void AddGlob(uint32_t index);
-  void AddUses(const std::vector<uint32_t>& ids, uint32_t name_cnt,
-               std::vector<uint32_t> uses);
-  NameUse Unpack(uint32_t use) const {
-    if ((use & kOther) != 0) return other_uses_[use & ~kOther];
-    return {NameUse::What::kExact, 0, use};
+  void AddSyscall(uint32_t index);
+  void AddOtherName(std::string name, NameUse use);
+  void AddOtherNames();
+  void MakeNames();
+  void SortAddresses();
+
+  // Uses are numbered, and with them names: first those of exact requests.
+  std::string_view NameAt(uint32_t use) const;
+  NameUse UseAt(uint32_t use) const {
+    if (use >= exact_cnt_) return other_uses_[use - exact_cnt_];
+    return {NameUse::What::kExact, 0, ExactRequest(use)};
   }
+  absl::Span<const NameSet::Repeat> ExtraUses(uint32_t id) const;
 
   absl::Span<const Request> requests_;
   NameSet names_;
-  std::vector<uint32_t> uses_;
-  std::vector<uint32_t> use_begins_;  // empty: use i is that of id i
+  // Tens of thousands of names have no memory to spare: what usually is the
+  // same number is not kept.
+  std::vector<uint32_t> exact_requests_;  // empty: the first ones
   std::vector<NameUse> other_uses_;
+  std::vector<std::string> other_names_;
+  std::vector<NameSet::Repeat> extra_uses_;  // ascending
   GlobSet core_globs_;
   GlobSet module_globs_;
   std::vector<uint32_t> core_glob_requests_;
@@ -126,7 +142,10 @@ class SweepPlan {
   std::vector<AddressRef> addresses_;
   AddressSet starts_;
   uint32_t exact_cnt_ = 0;
+  uint32_t exact_name_cnt_ = 0;
+  size_t name_bytes_ = 0;
   bool only_exact_ = true;
+  bool any_owner_ = true;
 };
 
 }  // namespace ksweep

@@ -6,6 +6,7 @@
 namespace ksweep {
 namespace {
 
+// All of them begin with two underscores.
 constexpr std::array<std::string_view, 4> kNeverPrefixes = {
     "__pfx_", "__SCT__", "__cfi_", "__ftrace_invalid_address___"};
 
@@ -13,7 +14,9 @@ constexpr std::array<std::string_view, 4> kNumberedClones = {
     "isra", "constprop", "part", "lto_priv"};
 
 bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
+  // The first difference is mostly the third byte.
+  return text.size() >= prefix.size() && text.size() > 2 &&
+         text[2] == prefix[2] && text.substr(0, prefix.size()) == prefix;
 }
 
 bool EndsWith(std::string_view text, std::string_view suffix) {
@@ -60,16 +63,21 @@ bool IsColdHalf(std::string_view name) {
 
 }  // namespace
 
-bool IsNeverTarget(std::string_view name) {
-  if (name.empty()) return true;
-  if (name[0] == '_' || name[0] == '$') {
-    for (std::string_view prefix : kNeverPrefixes) {
-      if (StartsWith(name, prefix)) return true;
-    }
-    if (IsMappingSymbol(name)) return true;
+bool HasNeverPrefix(std::string_view name) {
+  // No prefix has another second letter, and many names have.
+  if (name[0] == '_' && name.size() > 1 && name[1] != '_') return false;
+  for (std::string_view prefix : kNeverPrefixes) {
+    if (StartsWith(name, prefix)) return true;
   }
-  return name.find('.') != std::string_view::npos &&
-         (IsColdHalf(name) || EndsWith(name, ".cfi_jt"));
+  return IsMappingSymbol(name);
+}
+
+bool HasNeverSuffix(std::string_view name) {
+  return IsColdHalf(name) || EndsWith(name, ".cfi_jt");
+}
+
+bool IsNeverTarget(std::string_view name) {
+  return IsNeverTarget(name, name.find('.') != std::string_view::npos);
 }
 
 bool IsNeverTargetPattern(std::string_view pattern) {

@@ -12,6 +12,15 @@ namespace ksweep {
 // RISC-V, placeholders of ftrace.
 bool IsNeverTarget(std::string_view name);
 
+// The same, for who knows whether the name has a dot.
+bool HasNeverPrefix(std::string_view name);
+bool HasNeverSuffix(std::string_view name);
+inline bool IsNeverTarget(std::string_view name, bool has_dot) {
+  return name.empty() ||
+         ((name[0] == '_' || name[0] == '$') && HasNeverPrefix(name)) ||
+         (has_dot && HasNeverSuffix(name));
+}
+
 // True for a glob that could only match such names.
 bool IsNeverTargetPattern(std::string_view pattern);
 

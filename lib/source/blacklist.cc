@@ -44,14 +44,9 @@ absl::StatusOr<Blacklist> Blacklist::Read(ListFile* file) {
   const bool stop = false;
   absl::Status status = ReadLines(
       file,
-      [&ranges](const LineBatch& batch) {
-        for (uint32_t i = 0; i < batch.cnt(); ++i) {
-          AddrRange range;
-          if (ParseBlacklistLine(batch.line(i), &range)) {
-            ranges.push_back(range);
-          }
-        }
-        return batch.cnt();
+      [&ranges](std::string_view line) {
+        AddrRange range;
+        if (ParseBlacklistLine(line, &range)) ranges.push_back(range);
       },
       &stop);
   if (!status.ok()) return status;

@@ -39,18 +39,18 @@ absl::Status ReadFilterFuncs(ListFile* file, bool with_addrs,
                              absl::FunctionRef<bool(const FilterFunc&)> visit,
                              uint64_t* malformed) {
   bool stop = false;
-  const auto consume = [&](const LineBatch& batch) {
-    for (uint32_t i = 0; i < batch.cnt() && !stop; ++i) {
-      FilterFunc func;
-      if (!ParseFilterFunc(batch.line(i), with_addrs, &func)) {
-        ++*malformed;
-      } else if (func.name.substr(0, kInvalidPrefix.size()) != kInvalidPrefix) {
-        stop = !visit(func);
-      }
-    }
-    return batch.cnt();
-  };
-  return ReadLines(file, consume, &stop);
+  return ReadLines(
+      file,
+      [&](std::string_view line) {
+        FilterFunc func;
+        if (!ParseFilterFunc(line, with_addrs, &func)) {
+          ++*malformed;
+        } else if (func.name.substr(0, kInvalidPrefix.size()) !=
+                   kInvalidPrefix) {
+          stop = !visit(func);
+        }
+      },
+      &stop);
 }
 
 }  // namespace ksweep

@@ -35,6 +35,11 @@ bool ParseHex(std::string_view digits, uint64_t* value) {
   return bad < 16;
 }
 
+bool IsAnyHex16(const char* p) {
+  uint64_t value;
+  return ParseHex({p, kKsymAddrLen}, &value);
+}
+
 bool ParseKsymLine(std::string_view line, Symbol* symbol) {
   const size_t blank = line.find(' ');
   if (blank == std::string_view::npos || line.size() < blank + 4) return false;

@@ -1,91 +1,43 @@
 #include "lib/source/line_reader.h"
 
-#include <bit>
 #include <cstring>
 #include <memory>
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+#include <utility>
 
 namespace ksweep {
 namespace {
 
 // The kernel gives at most 4 KiB a read, so the buffer is filled by several;
-// batches of half the buffer leave room for what is carried over.
+// pieces of half the buffer leave room for what is carried over.
 constexpr size_t kInitialBytes = 64 * 1024;
-constexpr size_t kPadBytes = 64;
-
-// Which of the 64 bytes at `p` are a newline, a dot, a tab.
-struct Marks {
-  uint64_t newlines;
-  uint64_t dots;
-  uint64_t tabs;
-};
-
-#if defined(__SSE2__)
-
-Marks MarksOf(const char* p) {
-  Marks marks = {0, 0, 0};
-  for (int i = 0; i < 4; ++i) {
-    const __m128i bytes =
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i));
-    const auto mask = [bytes](char c) {
-      return static_cast<uint64_t>(static_cast<uint32_t>(
-          _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(c)))));
-    };
-    marks.newlines |= mask('\n') << (16 * i);
-    marks.dots |= mask('.') << (16 * i);
-    marks.tabs |= mask('\t') << (16 * i);
-  }
-  return marks;
-}
-
-#else
-
-Marks MarksOf(const char* p) {
-  Marks marks = {0, 0, 0};
-  for (int i = 0; i < 64; ++i) {
-    marks.newlines |= uint64_t{p[i] == '\n'} << i;
-    marks.dots |= uint64_t{p[i] == '.'} << i;
-    marks.tabs |= uint64_t{p[i] == '\t'} << i;
-  }
-  return marks;
-}
-
-#endif
 
 class Reader {
  public:
   explicit Reader(ListFile* file) : file_(file) {
-    buffer_.reset(new char[kInitialBytes + kPadBytes]);
+    buffer_.reset(new char[kInitialBytes + TextPiece::kReadableBehind]);
     capacity_ = kInitialBytes;
   }
 
   absl::Status Fill();
-  LineBatch Split();
-  void Drop(const LineBatch& batch, uint32_t lines);
+  TextPiece Piece();
+  void Drop(size_t bytes);
   bool at_end() const { return at_end_; }
   bool empty() const { return used_ == 0; }
 
  private:
   void Grow();
-  void AddMarks(size_t at, const Marks& marks);
 
   ListFile* file_;
   std::unique_ptr<char[]> buffer_;
   size_t capacity_ = 0;
   size_t used_ = 0;
   size_t carried_ = 0;
-  uint64_t lines_done_ = 0;
   bool at_end_ = false;
-  bool has_tab_ = false;
-  std::vector<uint32_t> starts_;
-  std::vector<uint32_t> dotted_;
 };
 
 void Reader::Grow() {
-  std::unique_ptr<char[]> larger(new char[capacity_ * 2 + kPadBytes]);
+  std::unique_ptr<char[]> larger(
+      new char[capacity_ * 2 + TextPiece::kReadableBehind]);
   std::memcpy(larger.get(), buffer_.get(), used_);
   buffer_ = std::move(larger);
   capacity_ *= 2;
@@ -110,66 +62,54 @@ absl::Status Reader::Fill() {
   return absl::OkStatus();
 }
 
-void Reader::AddMarks(size_t at, const Marks& marks) {
-  const uint32_t line = static_cast<uint32_t>(starts_.size()) - 1;
-  for (uint64_t dots = marks.dots; dots != 0; dots &= dots - 1) {
-    const uint64_t before = (dots & -dots) - 1;
-    const uint32_t dotted =
-        line + static_cast<uint32_t>(std::popcount(marks.newlines & before));
-    if (dotted_.empty() || dotted_.back() != dotted) dotted_.push_back(dotted);
-  }
-  for (uint64_t ends = marks.newlines; ends != 0; ends &= ends - 1) {
-    starts_.push_back(static_cast<uint32_t>(at) + std::countr_zero(ends) + 1);
-  }
-  has_tab_ |= marks.tabs != 0;
+TextPiece Reader::Piece() {
+  std::memset(buffer_.get() + used_, 0, TextPiece::kReadableBehind);
+  TextPiece piece;
+  piece.text = {buffer_.get(), used_};
+  piece.text = piece.text.substr(0, piece.text.rfind('\n') + 1);
+  piece.is_last = at_end_;
+  return piece;
 }
 
-LineBatch Reader::Split() {
-  starts_.assign(1, 0);
-  dotted_.clear();
-  has_tab_ = false;
-  std::memset(buffer_.get() + used_, 0, kPadBytes);
-  for (size_t at = 0; at < used_; at += 64) {
-    AddMarks(at, MarksOf(buffer_.get() + at));
-  }
-  // A dot of the incomplete last line names a line that is not there yet.
-  const uint32_t cnt = static_cast<uint32_t>(starts_.size()) - 1;
-  while (!dotted_.empty() && dotted_.back() >= cnt) dotted_.pop_back();
-
-  LineBatch batch;
-  batch.base = buffer_.get();
-  batch.starts = starts_;
-  batch.dotted = dotted_;
-  batch.first_line = lines_done_ + 1;
-  batch.has_tab = has_tab_;
-  batch.is_last = at_end_;
-  return batch;
-}
-
-void Reader::Drop(const LineBatch& batch, uint32_t lines) {
-  const size_t done = batch.starts[lines];
-  std::memmove(buffer_.get(), buffer_.get() + done, used_ - done);
-  used_ -= done;
+void Reader::Drop(size_t bytes) {
+  std::memmove(buffer_.get(), buffer_.get() + bytes, used_ - bytes);
+  used_ -= bytes;
   carried_ = used_;
-  lines_done_ += lines;
 }
 
 }  // namespace
 
-absl::Status ReadLines(ListFile* file,
-                       absl::FunctionRef<uint32_t(const LineBatch&)> consume,
-                       const bool* stop) {
+absl::Status ReadText(ListFile* file,
+                      absl::FunctionRef<size_t(const TextPiece&)> consume,
+                      const bool* stop) {
   Reader reader(file);
   while (!*stop) {
     absl::Status status = reader.Fill();
     if (!status.ok()) return status;
     if (reader.at_end() && reader.empty()) return absl::OkStatus();
-    const LineBatch batch = reader.Split();
-    uint32_t done = batch.cnt() == 0 ? 0 : consume(batch);
-    if (batch.is_last) return absl::OkStatus();
-    reader.Drop(batch, done);
+    const TextPiece piece = reader.Piece();
+    const size_t done = piece.text.empty() ? 0 : consume(piece);
+    if (piece.is_last) return absl::OkStatus();
+    reader.Drop(done);
   }
   return absl::OkStatus();
+}
+
+absl::Status ReadLines(ListFile* file,
+                       absl::FunctionRef<void(std::string_view line)> visit,
+                       const bool* stop) {
+  return ReadText(
+      file,
+      [visit, stop](const TextPiece& piece) {
+        std::string_view rest = piece.text;
+        while (!rest.empty() && !*stop) {
+          const size_t end = rest.find('\n');
+          visit(rest.substr(0, end));
+          rest.remove_prefix(end + 1);
+        }
+        return piece.text.size();
+      },
+      stop);
 }
 
 }  // namespace ksweep

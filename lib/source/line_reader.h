@@ -14,35 +14,28 @@
 
 namespace ksweep {
 
-// Complete lines as they lie in the buffer. At least 64 bytes behind the last
-// one can be read.
-struct LineBatch {
-  const char* base = nullptr;
-  // Where each line starts; one more at the end. Line i ends before the newline
-  // at starts[i + 1] - 1.
-  absl::Span<const uint32_t> starts;
-  // Lines with a '.', ascending.
-  absl::Span<const uint32_t> dotted;
-  uint64_t first_line = 1;  // the number of line 0 in the file
-  bool has_tab = false;
-  bool is_last = false;  // nothing follows; not set if the end is not known yet
+// Complete lines as they lie in the buffer, each with its newline. At least
+// kReadableBehind bytes behind them can be read.
+struct TextPiece {
+  static constexpr size_t kReadableBehind = 64;
 
-  uint32_t cnt() const { return static_cast<uint32_t>(starts.size()) - 1; }
-  const char* begin(uint32_t i) const { return base + starts[i]; }
-  const char* end(uint32_t i) const { return base + starts[i + 1] - 1; }
-  std::string_view line(uint32_t i) const {
-    return {begin(i), static_cast<size_t>(end(i) - begin(i))};
-  }
+  std::string_view text;
+  bool is_last = false;  // the file ends with it
 };
 
-// Calls `consume` with batches until the file ends or `*stop` is set. It
-// returns how many lines of the batch it is done with, from the first; the
-// others come again with the next batch. Of the last batch all are taken as
+// Calls `consume` with pieces until the file ends or `*stop` is set. It returns
+// how many bytes of the piece it is done with, from the first: whole lines. The
+// others come again with the next piece. Of the last piece all is taken as
 // done.
 //
 // A line is held whole whatever its length. Memory does not grow with the file.
+absl::Status ReadText(ListFile* file,
+                      absl::FunctionRef<size_t(const TextPiece&)> consume,
+                      const bool* stop);
+
+// Calls `visit` with each line, without its newline, until `*stop` is set.
 absl::Status ReadLines(ListFile* file,
-                       absl::FunctionRef<uint32_t(const LineBatch&)> consume,
+                       absl::FunctionRef<void(std::string_view line)> visit,
                        const bool* stop);
 
 }  // namespace ksweep

@@ -22,12 +22,10 @@ std::vector<std::string_view> Views(const Names& names) {
   return {names.begin(), names.end()};
 }
 
-// Ids in the order in which names are first given.
+// The place where each name is first given.
 std::map<std::string, uint32_t> ReferenceIds(const Names& names) {
   std::map<std::string, uint32_t> ids;
-  for (const std::string& name : names) {
-    ids.emplace(name, static_cast<uint32_t>(ids.size()));
-  }
+  for (uint32_t i = 0; i < names.size(); ++i) ids.emplace(names[i], i);
   return ids;
 }
 
@@ -44,8 +42,7 @@ std::vector<Found> FindAll(const NameSet& set, const Names& names,
   std::vector<NameSet::Probe> probes;
   for (const std::string& name : names) {
     probes.push_back({name.data(), static_cast<uint32_t>(name.size()),
-                      first_tag + static_cast<uint32_t>(probes.size()),
-                      HashName(name)});
+                      first_tag + static_cast<uint32_t>(probes.size())});
   }
   std::vector<Found> found;
   set.FindBatch(probes, [&](uint32_t tag, const NameSet::Hit& hit) {
@@ -59,13 +56,13 @@ std::vector<Found> FindAll(const NameSet& set, const Names& names,
 
 // Looks for each of `queries` in a set of `names`, one by one and in a batch.
 void ExpectAsReference(const Names& names, const Names& queries) {
-  std::vector<uint32_t> ids;
-  const NameSet set(Views(names), &ids);
+  const NameSet set(Views(names));
   const std::map<std::string, uint32_t> want = ReferenceIds(names);
   ASSERT_EQ(set.size(), want.size());
-  ASSERT_EQ(ids.size(), names.size());
-  for (size_t i = 0; i < names.size(); ++i) {
-    ASSERT_EQ(ids[i], want.at(names[i])) << i;
+  ASSERT_EQ(set.repeats().size(), names.size() - want.size());
+  for (const NameSet::Repeat& repeat : set.repeats()) {
+    ASSERT_EQ(repeat.id, want.at(names[repeat.place]));
+    ASSERT_NE(repeat.id, repeat.place);
   }
   std::vector<Found> want_found;
   for (uint32_t i = 0; i < queries.size(); ++i) {
@@ -77,7 +74,9 @@ void ExpectAsReference(const Names& names, const Names& queries) {
     }
     ASSERT_EQ(hit.id, it->second) << queries[i];
     ASSERT_EQ(std::string_view(hit.name, queries[i].size()), queries[i]);
-    ASSERT_TRUE(set.MayContain(HashName(queries[i])));
+    ASSERT_TRUE(set.filter().MayContain(queries[i]));
+    const auto cnt = std::count(names.begin(), names.end(), queries[i]);
+    ASSERT_EQ(hit.repeated, cnt > 1);
     want_found.push_back({i, it->second});
   }
   ASSERT_TRUE(FindAll(set, queries) == want_found);
@@ -90,17 +89,23 @@ TEST(NameSet, EmptySet) {
     EXPECT_EQ(set.Find("").id, NameSet::kNone);
     EXPECT_EQ(set.Find("vfs_read").id, NameSet::kNone);
     EXPECT_EQ(set.Find("vfs_read").name, nullptr);
-    EXPECT_FALSE(set.MayContain(0));
-    EXPECT_FALSE(set.MayContain(UINT64_MAX));
+    EXPECT_FALSE(set.filter().MayContain(uint64_t{0}));
+    EXPECT_FALSE(set.filter().MayContain(UINT64_MAX));
     EXPECT_TRUE(FindAll(set, {"", "vfs_read"}).empty());
   }
 }
 
-TEST(NameSet, IdsAreInTheOrderOfFirstMention) {
-  std::vector<uint32_t> ids = {99, 99};  // what was there goes
-  const NameSet set(Views({"z", "a", "z", "m", "a", "", "b", ""}), &ids);
+TEST(NameSet, IdsAreThePlacesOfFirstMention) {
+  const NameSet set(Views({"z", "a", "z", "m", "a", "", "b", ""}));
   EXPECT_EQ(set.size(), 5u);
-  EXPECT_EQ(ids, (std::vector<uint32_t>{0, 1, 0, 2, 1, 3, 4, 3}));
+  EXPECT_EQ(set.Find("z").id, 0u);
+  EXPECT_EQ(set.Find("a").id, 1u);
+  EXPECT_EQ(set.Find("m").id, 3u);
+  EXPECT_EQ(set.Find("").id, 5u);
+  EXPECT_EQ(set.Find("b").id, 6u);
+  EXPECT_TRUE(set.Find("z").repeated);
+  EXPECT_FALSE(set.Find("b").repeated);
+  EXPECT_EQ(set.repeats().size(), 3u);
 }
 
 TEST(NameSet, HoldsItsOwnCopy) {
@@ -135,7 +140,7 @@ TEST(NameSet, EmptyName) {
   // A view of nothing is the same name.
   const NameSet set(Views(names));
   EXPECT_EQ(set.Find(std::string_view()).id, 1u);
-  const NameSet::Probe probe = {nullptr, 0, 7, HashName(std::string_view())};
+  const NameSet::Probe probe = {nullptr, 0, 7};
   int calls = 0;
   set.FindBatch({&probe, 1}, [&calls](uint32_t tag, const NameSet::Hit& hit) {
     EXPECT_EQ(tag, 7u);
@@ -260,7 +265,7 @@ TEST(NameSet, BitmapTurnsMostOthersAway) {
     const NameSet set(Views(names));
     int candidates = 0;
     for (int i = 0; i < 100000; ++i) {
-      candidates += set.MayContain(HashName("out" + std::to_string(i)));
+      candidates += set.filter().MayContain("out" + std::to_string(i));
     }
     EXPECT_LT(candidates, 10000) << cnt;
   }
@@ -278,12 +283,12 @@ TEST(NameSet, SomeBytesBesideTheNames) {
   EXPECT_LE(per_name, names[0].size() + 32);
 }
 
-// Names whose hashes share the low half, which is all that an entry keeps.
-std::vector<std::pair<std::string, std::string>> LowHalfTwins() {
+// Names whose hashes share the high half, which is all that an entry keeps.
+std::vector<std::pair<std::string, std::string>> HighHalfTwins() {
   std::vector<std::pair<uint32_t, int>> lows;
   const auto name = [](int i) { return "name" + std::to_string(i); };
   for (int i = 0; i < 400000; ++i) {
-    lows.emplace_back(static_cast<uint32_t>(HashName(name(i))), i);
+    lows.emplace_back(static_cast<uint32_t>(HashName(name(i)) >> 32), i);
   }
   std::sort(lows.begin(), lows.end());
   std::vector<std::pair<std::string, std::string>> twins;
@@ -295,7 +300,7 @@ std::vector<std::pair<std::string, std::string>> LowHalfTwins() {
 }
 
 TEST(NameSet, EqualHalvesOfTheHash) {
-  const auto twins = LowHalfTwins();
+  const auto twins = HighHalfTwins();
   ASSERT_GE(twins.size(), 4u);
   Names all;
   for (const auto& [a, b] : twins) {
@@ -309,10 +314,10 @@ TEST(NameSet, EqualHalvesOfTheHash) {
   ExpectAsReference(all, all);
 }
 
-// If the last 8 bytes of a short name are the hash's second constant, a factor
+// If the last 8 bytes of a name of 16 are the second constant and that, a factor
 // of the product is 0 and so is the hash, whatever comes before.
 TEST(NameSet, EqualHashes) {
-  const uint64_t constant = 0xe7037ed1a0b428db;
+  const uint64_t constant = 0xe7037ed1a0b428db ^ 16;
   std::string tail(8, '\0');
   std::memcpy(tail.data(), &constant, 8);
   Names names, queries;

@@ -40,27 +40,40 @@ Lines Split(std::string_view text) {
   return lines;
 }
 
-bool Contains(std::string_view line, char c) {
-  return line.find(c) != std::string_view::npos;
-}
+// A piece, split.
+struct Batch {
+  std::vector<std::string_view> lines;
+  bool is_last = false;
 
-// Checks all that a batch says about its lines.
-void ExpectConsistent(const LineBatch& batch) {
-  ASSERT_GT(batch.cnt(), 0u);
-  std::vector<uint32_t> dotted;
-  for (uint32_t i = 0; i < batch.cnt(); ++i) {
-    const std::string_view line = batch.line(i);
-    ASSERT_FALSE(Contains(line, '\n'));
-    ASSERT_EQ(*batch.end(i), '\n');
-    ASSERT_EQ(batch.begin(i), batch.base + batch.starts[i]);
-    if (Contains(line, '.')) dotted.push_back(i);
-    // A tab behind the last complete line may count as well.
-    ASSERT_TRUE(batch.has_tab || !Contains(line, '\t')) << line;
-  }
-  ASSERT_TRUE(batch.dotted == absl::Span<const uint32_t>(dotted));
-  // These can be read.
-  volatile char sum = 0;
-  for (int i = 0; i < 64; ++i) sum = sum ^ batch.end(batch.cnt() - 1)[i];
+  uint32_t cnt() const { return static_cast<uint32_t>(lines.size()); }
+};
+
+// ReadText(), counted in lines.
+absl::Status ReadBatches(ListFile* file,
+                         absl::FunctionRef<uint32_t(const Batch&)> consume,
+                         const bool* stop) {
+  return ReadText(
+      file,
+      [consume](const TextPiece& piece) {
+        Batch batch;
+        batch.is_last = piece.is_last;
+        for (std::string_view rest = piece.text; !rest.empty();) {
+          const size_t end = rest.find('\n');
+          EXPECT_NE(end, std::string_view::npos);
+          batch.lines.push_back(rest.substr(0, end));
+          rest.remove_prefix(end + 1);
+        }
+        // These can be read.
+        volatile char sum = 0;
+        for (size_t i = 0; i < TextPiece::kReadableBehind; ++i) {
+          sum = sum ^ (piece.text.data() + piece.text.size())[i];
+        }
+        const uint32_t done = consume(batch);
+        size_t bytes = 0;
+        for (uint32_t i = 0; i < done; ++i) bytes += batch.lines[i].size() + 1;
+        return bytes;
+      },
+      stop);
 }
 
 // How many lines of a batch the consumer is done with.
@@ -85,17 +98,16 @@ Lines ReadAll(ListFile* file, Appetite appetite, std::mt19937* rng) {
   Lines lines;
   const bool stop = false;
   bool last_seen = false;
-  const absl::Status status = ReadLines(
+  const absl::Status status = ReadBatches(
       file,
-      [&](const LineBatch& batch) {
-        ExpectConsistent(batch);
+      [&](const Batch& batch) {
+        EXPECT_GT(batch.cnt(), 0u);
         EXPECT_FALSE(last_seen);
-        EXPECT_EQ(batch.first_line, lines.size() + 1);
         last_seen = batch.is_last;
         const uint32_t done =
             batch.is_last ? batch.cnt() : appetite(batch.cnt(), rng);
         for (uint32_t i = 0; i < done; ++i) {
-          lines.emplace_back(batch.line(i));
+          lines.emplace_back(batch.lines[i]);
         }
         return done;
       },
@@ -167,14 +179,30 @@ class SlowFile {
   std::thread writer_;
 };
 
-TEST(ReadLines, EmptyFileHasNoLine) { EXPECT_THAT(LinesOf(""), IsEmpty()); }
+std::string RandomFile(std::mt19937* rng) {
+  constexpr std::string_view kAlphabet("abcd..\t\xff\0", 9);
+  const size_t line_lens[] = {3, 40, 300, 20000, 100000};
+  const size_t max_len = line_lens[(*rng)() % std::size(line_lens)];
+  const size_t size = (*rng)() % 300000;
+  std::string text;
+  while (text.size() < size) {
+    for (size_t len = (*rng)() % (max_len + 1); len > 0; --len) {
+      text += kAlphabet[(*rng)() % kAlphabet.size()];
+    }
+    text += '\n';
+  }
+  if ((*rng)() % 2 == 0 && !text.empty()) text.pop_back();
+  return text;
+}
+
+TEST(ReadText, EmptyFileHasNoLine) { EXPECT_THAT(LinesOf(""), IsEmpty()); }
 
 struct SplitCase {
   std::string_view text;
   Lines want;
 };
 
-TEST(ReadLines, Cases) {
+TEST(ReadText, Cases) {
   const SplitCase kCases[] = {
       {"a\n", {"a"}},
       {"a", {"a"}},
@@ -196,71 +224,39 @@ TEST(ReadLines, Cases) {
   }
 }
 
-TEST(ReadLines, MarksOfABatch) {
-  ListFile file = FileOf("a\nb.c\n\nd\n.\ne.f.g");
-  const bool stop = false;
-  int batches = 0;
+// The other form has the same lines.
+TEST(ReadLines, VisitsEachLine) {
+  std::mt19937 rng(21);
+  for (int round = 0; round < 20; ++round) {
+    const std::string text = RandomFile(&rng);
+    ListFile file = FileOf(text);
+    Lines lines;
+    const bool stop = false;
+    ASSERT_EQ(ReadLines(
+                  &file,
+                  [&lines](std::string_view line) { lines.emplace_back(line); },
+                  &stop),
+              absl::OkStatus());
+    ASSERT_EQ(lines, Split(text)) << round;
+  }
+}
+
+TEST(ReadLines, StopsBetweenLines) {
+  ListFile file = FileOf("a\nb\nc\n");
+  bool stop = false;
+  Lines lines;
   ASSERT_EQ(ReadLines(
                 &file,
-                [&batches](const LineBatch& batch) {
-                  ++batches;
-                  EXPECT_EQ(batch.cnt(), 6u);
-                  EXPECT_EQ(batch.first_line, 1u);
-                  EXPECT_TRUE(batch.is_last);
-                  EXPECT_FALSE(batch.has_tab);
-                  EXPECT_THAT(batch.dotted, ElementsAre(1, 4, 5));
-                  EXPECT_EQ(batch.line(5), "e.f.g");
-                  return batch.cnt();
+                [&](std::string_view line) {
+                  lines.emplace_back(line);
+                  stop = line == "b";
                 },
                 &stop),
             absl::OkStatus());
-  EXPECT_EQ(batches, 1);
+  EXPECT_THAT(lines, ElementsAre("a", "b"));
 }
 
-// Whether any batch of `text` says that it has a tab.
-bool AnyTab(std::string_view text) {
-  ListFile file = FileOf(text);
-  const bool stop = false;
-  bool any = false;
-  EXPECT_EQ(ReadLines(
-                &file,
-                [&any](const LineBatch& batch) {
-                  any |= batch.has_tab;
-                  return batch.cnt();
-                },
-                &stop),
-            absl::OkStatus());
-  return any;
-}
-
-TEST(ReadLines, TabsAtEveryPlace) {
-  std::string text = std::string(200, 'x') + "\n";
-  EXPECT_FALSE(AnyTab(text));
-  for (size_t at = 0; at < 200; ++at) {
-    text[at] = '\t';
-    EXPECT_TRUE(AnyTab(text)) << at;
-    text[at] = 'x';
-  }
-  std::string large;
-  while (large.size() < 500000) large += "some line.0\n";
-  EXPECT_FALSE(AnyTab(large));
-  large[300000] = '\t';
-  EXPECT_TRUE(AnyTab(large));
-}
-
-TEST(ReadLines, DotsAtEveryPlace) {
-  for (size_t at = 0; at < 200; ++at) {
-    std::string text;
-    for (int i = 0; i < 20; ++i) text += "123456789\n";
-    if (text[at] == '\n') continue;
-    text[at] = '.';
-    EXPECT_EQ(LinesOf(text), Split(text));  // ExpectConsistent() looks
-  }
-}
-
-// Around the sizes at which the buffer is full, half full, or looked at in
-// pieces.
-TEST(ReadLines, FilesOfEverySize) {
+TEST(ReadText, FilesOfEverySize) {
   std::string text;
   while (text.size() < 140000) {
     text += "line." + std::to_string(text.size()) + "\tx\n";
@@ -278,7 +274,7 @@ TEST(ReadLines, FilesOfEverySize) {
   }
 }
 
-TEST(ReadLines, LinesOfEveryLength) {
+TEST(ReadText, LinesOfEveryLength) {
   std::string text;
   for (size_t len :
        {0,     1,     62,     63,     64,      65,     127,   128,
@@ -292,20 +288,20 @@ TEST(ReadLines, LinesOfEveryLength) {
   EXPECT_EQ(LinesOf(text, AllButOne), Split(text));
 }
 
-TEST(ReadLines, OneLongLineWithoutAnEnd) {
+TEST(ReadText, OneLongLineWithoutAnEnd) {
   for (size_t len : {32767, 32768, 65535, 65536, 65537, 2000000}) {
     EXPECT_THAT(LinesOf(std::string(len, 'x')),
                 ElementsAre(std::string(len, 'x')));
   }
 }
 
-TEST(ReadLines, OnlyLineEnds) {
+TEST(ReadText, OnlyLineEnds) {
   for (size_t cnt : {1, 63, 64, 65, 32768, 65535, 65536, 200000}) {
     EXPECT_EQ(LinesOf(std::string(cnt, '\n')), Lines(cnt)) << cnt;
   }
 }
 
-TEST(ReadLines, LinesNotDoneComeAgain) {
+TEST(ReadText, LinesNotDoneComeAgain) {
   std::string text;
   for (int i = 0; i < 30000; ++i) {
     text += std::to_string(i * i) + (i % 5 == 0 ? ".x\n" : "\n");
@@ -316,13 +312,13 @@ TEST(ReadLines, LinesNotDoneComeAgain) {
 }
 
 // Of the last batch all are taken as done, whatever the consumer says.
-TEST(ReadLines, TheLastBatchComesOnce) {
+TEST(ReadText, TheLastBatchComesOnce) {
   ListFile file = FileOf("a\nb\n");
   const bool stop = false;
   int batches = 0;
-  ASSERT_EQ(ReadLines(
+  ASSERT_EQ(ReadBatches(
                 &file,
-                [&batches](const LineBatch& batch) {
+                [&batches](const Batch& batch) {
                   EXPECT_TRUE(batch.is_last);
                   ++batches;
                   return 0u;
@@ -332,23 +328,7 @@ TEST(ReadLines, TheLastBatchComesOnce) {
   EXPECT_EQ(batches, 1);
 }
 
-std::string RandomFile(std::mt19937* rng) {
-  constexpr std::string_view kAlphabet("abcd..\t\xff\0", 9);
-  const size_t line_lens[] = {3, 40, 300, 20000, 100000};
-  const size_t max_len = line_lens[(*rng)() % std::size(line_lens)];
-  const size_t size = (*rng)() % 300000;
-  std::string text;
-  while (text.size() < size) {
-    for (size_t len = (*rng)() % (max_len + 1); len > 0; --len) {
-      text += kAlphabet[(*rng)() % kAlphabet.size()];
-    }
-    text += '\n';
-  }
-  if ((*rng)() % 2 == 0 && !text.empty()) text.pop_back();
-  return text;
-}
-
-TEST(ReadLines, RandomFilesAsSplitting) {
+TEST(ReadText, RandomFilesAsSplitting) {
   std::mt19937 rng(12);
   for (int round = 0; round < 60; ++round) {
     const std::string text = RandomFile(&rng);
@@ -358,7 +338,7 @@ TEST(ReadLines, RandomFilesAsSplitting) {
   }
 }
 
-TEST(ReadLines, SmallReads) {
+TEST(ReadText, SmallReads) {
   std::mt19937 rng(13);
   for (size_t max_chunk : {1, 7, 100, 4096}) {
     std::string text = RandomFile(&rng);
@@ -370,12 +350,12 @@ TEST(ReadLines, SmallReads) {
   }
 }
 
-TEST(ReadLines, StopsBeforeItBegins) {
+TEST(ReadText, StopsBeforeItBegins) {
   ListFile file = FileOf("a\nb\n");
   const bool stop = true;
-  EXPECT_EQ(ReadLines(
+  EXPECT_EQ(ReadBatches(
                 &file,
-                [](const LineBatch& batch) {
+                [](const Batch& batch) {
                   ADD_FAILURE() << "not to be called";
                   return batch.cnt();
                 },
@@ -384,15 +364,15 @@ TEST(ReadLines, StopsBeforeItBegins) {
   EXPECT_EQ(file.stats().reads, 0u);
 }
 
-TEST(ReadLines, StopsWithoutReadingOn) {
+TEST(ReadText, StopsWithoutReadingOn) {
   std::string text;
   for (int i = 0; i < 100000; ++i) text += "some line\n";
   ListFile file = FileOf(text);
   bool stop = false;
   int batches = 0;
-  EXPECT_EQ(ReadLines(
+  EXPECT_EQ(ReadBatches(
                 &file,
-                [&](const LineBatch& batch) {
+                [&](const Batch& batch) {
                   stop = ++batches == 3;
                   return batch.cnt();
                 },
@@ -402,16 +382,16 @@ TEST(ReadLines, StopsWithoutReadingOn) {
   EXPECT_LT(file.stats().bytes, text.size() / 2);
 }
 
-TEST(ReadLines, ReadErrors) {
+TEST(ReadText, ReadErrors) {
   const FakeKernel kernel;
   std::filesystem::create_directories(kernel.Path(KernelFile::kKallsyms));
   absl::StatusOr<ListFile> file =
       ListFile::Open(kernel.files(), KernelFile::kKallsyms);
   ASSERT_TRUE(file.ok()) << file.status();
   const bool stop = false;
-  const absl::Status status = ReadLines(
+  const absl::Status status = ReadBatches(
       &*file,
-      [](const LineBatch& batch) {
+      [](const Batch& batch) {
         ADD_FAILURE() << "not to be called";
         return batch.cnt();
       },
@@ -422,7 +402,7 @@ TEST(ReadLines, ReadErrors) {
       "cannot read " + kernel.Path(KernelFile::kKallsyms) + ": Is a directory");
 }
 
-TEST(ReadLines, AgainAfterRewind) {
+TEST(ReadText, AgainAfterRewind) {
   ListFile file = FileOf("a\nb\n");
   std::mt19937 rng(14);
   EXPECT_THAT(ReadAll(&file, All, &rng), ElementsAre("a", "b"));
@@ -431,13 +411,13 @@ TEST(ReadLines, AgainAfterRewind) {
   EXPECT_THAT(ReadAll(&file, All, &rng), ElementsAre("a", "b"));
 }
 
-TEST(ReadLines, RealKernels) {
+TEST(ReadText, RealKernels) {
   const std::string text =
       testing::Gunzip(testing::DataFolder() + "/linux-7.3.4/proc/kallsyms.gz");
   EXPECT_EQ(LinesOf(text, Most), Split(text));
 }
 
-TEST(ReadLines, BugCase08_FirstAndLastLineCount) {
+TEST(ReadText, BugCase08_FirstAndLastLineCount) {
   for (const char* text : {
            "ffffffff81000000 T first\nffffffff81000010 t last\n",
            "ffffffff81000000 T first\nffffffff81000010 t last",
@@ -448,7 +428,7 @@ TEST(ReadLines, BugCase08_FirstAndLastLineCount) {
   EXPECT_THAT(LinesOf(""), IsEmpty());
 }
 
-TEST(ReadLines, BugCase10_LongLinesAreWhole) {
+TEST(ReadText, BugCase10_LongLinesAreWhole) {
   for (size_t len : {127, 128, 255, 256, 511, 512, 5000}) {
     const std::string name(len, 'n');
     const Lines want = {"ffffffffa0000000 t " + name + "a\t[drvx]",
@@ -457,7 +437,7 @@ TEST(ReadLines, BugCase10_LongLinesAreWhole) {
   }
 }
 
-TEST(ReadLines, BugCase74_OnePass) {
+TEST(ReadText, BugCase74_OnePass) {
   FakeKernel kernel;
   std::string text;
   for (int i = 0; i < 50000; ++i)
