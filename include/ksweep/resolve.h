@@ -154,7 +154,8 @@ enum class OnMissing : uint8_t {
 enum class Untested : uint8_t {
   // Without any filter list, globs and predicates fail.
   kRefuse,
-  // They are tried; one refused function then fails its link.
+  // They are tried; AttachOptions::on_refused says what becomes of the others
+  // if one is refused.
   kTry,
 };
 

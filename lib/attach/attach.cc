@@ -3,7 +3,9 @@
 #include <bpf/libbpf.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -24,6 +26,25 @@ std::string ToString(KindSet kinds) {
     text += KindName(kind);
   }
   return text.empty() ? "no kind" : text;
+}
+
+std::string NameOf(const Target& target) {
+  if (target.module.empty()) return std::string(target.name);
+  return absl::StrFormat("%s [%s]", Av(target.name), Av(target.module));
+}
+
+// The items of `slots`, ascending, in place if these are in a row, else copied
+// to `picked`.
+template <typename T>
+absl::Span<const T> Pick(const std::vector<T>& items,
+                         absl::Span<const uint32_t> slots,
+                         std::vector<T>& picked) {
+  if (slots.back() - slots.front() + 1 == slots.size()) {
+    return absl::MakeConstSpan(items).subspan(slots.front(), slots.size());
+  }
+  picked.clear();
+  for (uint32_t slot : slots) picked.push_back(items[slot]);
+  return picked;
 }
 
 absl::StatusOr<LinkStats> ReadLinkStats(BpfSys& sys, const Link& link) {
@@ -55,31 +76,33 @@ int MeteredBpfSys::Bpf(int cmd, void* attr, size_t size) {
 }
 
 absl::StatusOr<Attachment> Attacher::Attach(int prog_fd) && {
-  absl::Status status = CheckArguments(prog_fd);
+  absl::StatusOr<KindAbi> abi = FindKindAbi(options_.kind);
+  if (!abi.ok()) return abi.status();
+  abi_ = *abi;
+  prog_fd_ = prog_fd;
+  absl::Status status = CheckArguments();
   if (!status.ok()) return status;
   SelectTargets();
   if (slot_cnt() == 0) return NoTargets();
-  status = CreateLinks(prog_fd);
+  status = CreateLinks();
   if (!status.ok()) return status;
 
   attachment_.kind_ = options_.kind;
   attachment_.sys_ = &sys_;
+  attachment_.link_cnt_ = static_cast<uint32_t>(attachment_.links_.size());
   attachment_.syscalls_ = meter_.calls();
   attachment_.attach_ns_ = meter_.ns();
   return std::move(attachment_);
 }
 
-absl::Status Attacher::CheckArguments(int prog_fd) {
-  absl::StatusOr<KindAbi> abi = FindKindAbi(options_.kind);
-  if (!abi.ok()) return abi.status();
-  abi_ = *abi;
+absl::Status Attacher::CheckArguments() const {
   if (options_.max_per_link == 0) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "AttachOptions::max_per_link is 0; it is 1 to %d", kMaxPerLink));
   }
-  if (prog_fd < 0) {
+  if (prog_fd_ < 0) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "the program is not loaded: its descriptor is %d", prog_fd));
+        "the program is not loaded: its descriptor is %d", prog_fd_));
   }
   if (!resolution_.kinds().Has(options_.kind)) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -117,50 +140,147 @@ absl::Status Attacher::NoTargets() const {
       resolution_.omissions().size(), resolution_.unmatched().size()));
 }
 
-absl::Status Attacher::CreateLinks(int prog_fd) {
-  const size_t per_link = std::min(options_.max_per_link, kMaxPerLink);
-  for (size_t first = 0; first < slot_cnt(); first += per_link) {
-    absl::Status status = ReportProgress(first);
-    if (!status.ok()) return status;
-    const size_t cnt = std::min(per_link, slot_cnt() - first);
-    status = CreateLink(CallFor(prog_fd, first, cnt));
-    if (!status.ok() && cnt == 1) {
-      const Target& target = resolution_.targets()[attachment_.targets_[first]];
-      return Annotate(status, target.name);
-    }
-    if (!status.ok()) return status;
+absl::Status Attacher::CreateLinks() {
+  std::vector<uint32_t> slots(slot_cnt());
+  std::iota(slots.begin(), slots.end(), 0);
+  absl::Status status = LinkAccepted(
+      *this, std::move(slots), std::min(options_.max_per_link, kMaxPerLink));
+  if (!status.ok()) {
+    return slot_cnt() == 1 ? Annotate(status, NameOf(TargetOf(0))) : status;
+  }
+
+  std::vector<RefusedFunction>& refused = attachment_.refused_;
+  std::sort(refused.begin(), refused.end(),
+            [](const RefusedFunction& a, const RefusedFunction& b) {
+              return a.slot < b.slot;
+            });
+  if (options_.on_refused == OnRefused::kFail && !refused.empty()) {
+    return RefusedError(
+        "all others are accepted, see AttachOptions::on_refused");
   }
   return absl::OkStatus();
 }
 
-absl::Status Attacher::CreateLink(const KprobeMultiCall& call) {
-  absl::StatusOr<Link> link = CreateKprobeMultiLink(meter_, call);
-  if (!link.ok()) return link.status();
-  attachment_.links_.push_back(*std::move(link));
+absl::StatusOr<Link> Attacher::MakeLink(absl::Span<const uint32_t> slots) {
+  absl::Status status = ReportProgress();
+  if (!status.ok()) return status;
+  return CreateKprobeMultiLink(meter_, CallFor(slots));
+}
+
+bool Attacher::IsTrusted(uint32_t slot) const {
+  const Target& target = TargetOf(slot);
+  // A module may be on its way out.
+  return !target.untested && target.module.empty();
+}
+
+void Attacher::Keep(Link link, size_t cnt) {
+  attachment_.links_.push_back(std::move(link));
+  attached_cnt_ += cnt;
+}
+
+absl::Status Attacher::Refuse(uint32_t slot, int err) {
+  const Target& target = TargetOf(slot);
+  RefusedFunction refused;
+  refused.slot = slot;
+  refused.target = attachment_.targets_[slot];
+  refused.err = err;
+  refused.function = NameOf(target);
+  refused.reason = FunctionRefusal(err);
+  attachment_.refused_.push_back(std::move(refused));
+  untested_refused_cnt_ += target.untested;
+  return CheckRefusedCnt();
+}
+
+absl::Status Attacher::CheckRefusedCnt() const {
+  const size_t cnt = attachment_.refused_.size();
+  if (untested_refused_cnt_ > kMaxUntestedRefused) {
+    return RefusedError(
+        "too many that no list says are traceable; resolve "
+        "with the kernel's filter list");
+  }
+  if (options_.on_refused == OnRefused::kFail && cnt >= kMaxNamedRefused) {
+    return RefusedError("maybe more, see AttachOptions::on_refused");
+  }
+  if (options_.on_refused == OnRefused::kSkipUpTo &&
+      cnt > options_.max_refused) {
+    return RefusedError(
+        absl::StrFormat("maybe more, and AttachOptions::max_refused is %d",
+                        options_.max_refused));
+  }
   return absl::OkStatus();
 }
 
-absl::Status Attacher::ReportProgress(size_t done) const {
-  if (!options_.progress || options_.progress(done, slot_cnt())) {
+absl::Status Attacher::RefusedError(std::string_view remedy) const {
+  const RefusedFunction& first = attachment_.refused_.front();
+  // That it is not the call is known by now, so EINVAL means one thing only.
+  const absl::StatusCode code = first.err == EINVAL
+                                    ? absl::StatusCode::kNotFound
+                                    : CodeOfErrno(first.err);
+  return ErrnoStatus(
+      first.err, code,
+      absl::StrFormat("the kernel refuses %d of %d functions for %s: %s (%s; "
+                      "%s)",
+                      attachment_.refused_.size(), slot_cnt(),
+                      Av(KindName(options_.kind)), NameRefused(), first.reason,
+                      Av(remedy)));
+}
+
+// The first of the refused functions, for an error that has the first's errno.
+std::string Attacher::NameRefused() const {
+  const std::vector<RefusedFunction>& refused = attachment_.refused_;
+  std::string text;
+  for (size_t i = 0; i < refused.size() && i < kMaxNamedRefused; ++i) {
+    absl::StrAppendFormat(&text, "%s%s", i == 0 ? "" : ", ",
+                          refused[i].function);
+    if (refused[i].err == refused[0].err) continue;
+    absl::StrAppendFormat(&text, " (%s)", ErrnoText(refused[i].err));
+  }
+  if (refused.size() > kMaxNamedRefused) text += ", …";
+  return text;
+}
+
+absl::Status Attacher::ReportProgress() const {
+  if (!options_.progress || options_.progress(attached_cnt_, slot_cnt())) {
     return absl::OkStatus();
   }
   return absl::CancelledError(absl::StrFormat(
       "AttachOptions::progress stopped after %d of %d functions; all are "
       "detached again",
-      done, slot_cnt()));
+      attached_cnt_, slot_cnt()));
 }
 
-KprobeMultiCall Attacher::CallFor(int prog_fd, size_t first, size_t cnt) const {
+KprobeMultiCall Attacher::CallFor(absl::Span<const uint32_t> slots) {
   KprobeMultiCall call;
   call.abi = abi_;
-  call.prog_fd = prog_fd;
+  call.prog_fd = prog_fd_;
   if (resolution_.by_name()) {
-    call.names = absl::MakeConstSpan(names_).subspan(first, cnt);
+    call.names = Pick<std::string_view>(names_, slots, picked_names_);
   } else {
-    call.addrs = absl::MakeConstSpan(addrs_).subspan(first, cnt);
+    call.addrs = Pick<uint64_t>(addrs_, slots, picked_addrs_);
   }
-  call.cookies = absl::MakeConstSpan(cookies_).subspan(first, cnt);
+  call.cookies = Pick<uint64_t>(cookies_, slots, picked_cookies_);
   return call;
+}
+
+bool Attachment::IsAttached(uint32_t slot) const {
+  const auto place =
+      std::lower_bound(refused_.begin(), refused_.end(), slot,
+                       [](const RefusedFunction& refused, uint32_t wanted) {
+                         return refused.slot < wanted;
+                       });
+  const bool refused = place != refused_.end() && place->slot == slot;
+  return slot < targets_.size() && !refused;
+}
+
+AttachReport Attachment::Report() const {
+  AttachReport report;
+  report.kind = kind_;
+  report.attached = targets_.size() - refused_.size();
+  report.refused = refused_;
+  report.links = link_cnt_;
+  report.syscalls = syscalls_;
+  report.attach_ns = attach_ns_;
+  return report;
 }
 
 absl::StatusOr<LinkStats> Attachment::ReadStats() const {

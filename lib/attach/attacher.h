@@ -5,13 +5,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ksweep/attach.h"
+#include "ksweep/link.h"
 #include "ksweep/resolve.h"
+#include "lib/attach/isolate.h"
 #include "lib/attach/kprobe_multi.h"
 #include "lib/attach/prepare.h"
 #include "lib/base/bpf_sys.h"
@@ -34,8 +38,8 @@ class MeteredBpfSys : public BpfSys {
   int64_t ns_ = 0;
 };
 
-// One Attach(): checks, selects, splits, makes the links. For a single use.
-class Attacher {
+// One Attach(): checks, selects, makes the links. For a single use.
+class Attacher : private LinkMaker {
  public:
   // All have to outlive the Attacher; `sys` also the Attachment.
   Attacher(BpfSys& sys, const Resolution& resolution,
@@ -46,16 +50,30 @@ class Attacher {
   absl::StatusOr<Attachment> Attach(int prog_fd) &&;
 
  private:
-  absl::Status CheckArguments(int prog_fd);
+  absl::Status CheckArguments() const;
   // Fills the arrays by slot from the targets that fit the kind.
   void SelectTargets();
   void AddSlot(uint32_t target_index);
   absl::Status NoTargets() const;
-  absl::Status CreateLinks(int prog_fd);
-  absl::Status CreateLink(const KprobeMultiCall& call);
-  absl::Status ReportProgress(size_t done) const;
-  // The call for `cnt` slots from `first` on.
-  KprobeMultiCall CallFor(int prog_fd, size_t first, size_t cnt) const;
+  absl::Status CreateLinks();
+  absl::Status ReportProgress() const;
+  // The call for `slots`; its spans live until the next one.
+  KprobeMultiCall CallFor(absl::Span<const uint32_t> slots);
+
+  // LinkMaker.
+  absl::StatusOr<Link> MakeLink(absl::Span<const uint32_t> slots) override;
+  bool IsTrusted(uint32_t slot) const override;
+  void Keep(Link link, size_t cnt) override;
+  absl::Status Refuse(uint32_t slot, int err) override;
+
+  // Of the refused functions so far.
+  absl::Status CheckRefusedCnt() const;
+  absl::Status RefusedError(std::string_view remedy) const;
+  std::string NameRefused() const;
+
+  const Target& TargetOf(uint32_t slot) const {
+    return resolution_.targets()[attachment_.targets_[slot]];
+  }
   size_t slot_cnt() const { return attachment_.targets_.size(); }
 
   BpfSys& sys_;
@@ -63,12 +81,20 @@ class Attacher {
   const Resolution& resolution_;
   const AttachOptions& options_;
   KindAbi abi_;
+  int prog_fd_ = -1;
 
   // By slot. Of addrs_ and names_ one is empty.
   std::vector<uint64_t> addrs_;
   std::vector<std::string_view> names_;
   std::vector<uint64_t> cookies_;
 
+  // The same for a call, if its slots are not in a row.
+  std::vector<uint64_t> picked_addrs_;
+  std::vector<std::string_view> picked_names_;
+  std::vector<uint64_t> picked_cookies_;
+
+  size_t attached_cnt_ = 0;
+  size_t untested_refused_cnt_ = 0;
   // Until it is handed out, its destructor takes back what was attached.
   Attachment attachment_;
 };

@@ -127,8 +127,8 @@ constexpr ErrnoHint kErrnoHints[] = {
      "a name is longer than the kernel's own can be, or the link is for more "
      "functions than the kernel takes"},
     {ENOMEM,
-     "the kernel got no memory for a link of this size; set a smaller "
-     "AttachOptions::max_per_link, 16384 for example"},
+     "the kernel got no memory for a link of this size, see "
+     "AttachOptions::max_per_link"},
     {EPERM,
      "not permitted; needs CAP_BPF and CAP_PERFMON, or root, and a kernel that "
      "is not locked down (/sys/kernel/security/lockdown)"},
@@ -180,6 +180,23 @@ absl::Status KprobeMultiError(int err, const KprobeMultiCall& call) {
   if (hint == nullptr) return ErrnoStatus(err, Describe(call));
   return ErrnoStatus(err, hint->code.value_or(CodeOfErrno(err)),
                      absl::StrFormat("%s: %s", Describe(call), hint->text));
+}
+
+std::string FunctionRefusal(int err) {
+  switch (err) {
+    case EINVAL:  // up to Linux 6.12
+    case ENOENT:  // from 6.18 on
+      return "not a function that ftrace can trace, or its module is going; "
+             "the "
+             "resolution may be older than the last module load, or of another "
+             "kernel";
+    case ESRCH:
+      return "no function of that name that ftrace can trace";
+    case EBUSY:
+      return "something else has patched the function, a livepatch for example";
+    default:
+      return ErrnoText(err);
+  }
 }
 
 }  // namespace ksweep

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,6 +49,9 @@ absl::StatusOr<Link> CreateKprobeMultiLink(BpfSys& sys,
 
 // What `err` means for `call` and what to do; keeps the errno.
 absl::Status KprobeMultiError(int err, const KprobeMultiCall& call);
+
+// What `err` means for one function, when it is known that others are accepted.
+std::string FunctionRefusal(int err);
 
 }  // namespace ksweep
 

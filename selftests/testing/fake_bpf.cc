@@ -91,7 +91,13 @@ int FakeBpfSys::AddProgram(uint32_t expected_attach_type) {
 
 void FakeBpfSys::AddFunction(uint64_t addr, std::string name) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  functions_[addr] = std::move(name);
+  functions_.insert(addr);
+  names_.insert(std::move(name));
+}
+
+void FakeBpfSys::RefuseAddr(uint64_t addr, int err) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  refusals_[addr] = err;
 }
 
 void FakeBpfSys::FailCall(uint32_t call, int err) {
@@ -197,12 +203,18 @@ int FakeBpfSys::CheckNames(const std::vector<std::string>& names) const {
 }
 
 int FakeBpfSys::CheckSize(uint32_t cnt) const {
-  if (OpenLinkCntLocked() >= options_.max_open_links) return EMFILE;
+  // Counting is slow after thousands of links.
+  if (options_.max_open_links != SIZE_MAX &&
+      OpenLinkCntLocked() >= options_.max_open_links) {
+    return EMFILE;
+  }
   return cnt >= options_.enomem_cnt ? ENOMEM : 0;
 }
 
 int FakeBpfSys::CheckAddrs(const std::vector<uint64_t>& addrs) const {
   for (uint64_t addr : addrs) {
+    const auto refusal = refusals_.find(addr);
+    if (refusal != refusals_.end()) return refusal->second;
     if (!options_.trace_anything && functions_.count(addr) == 0) {
       return options_.bad_addr_errno;
     }
@@ -211,10 +223,7 @@ int FakeBpfSys::CheckAddrs(const std::vector<uint64_t>& addrs) const {
 }
 
 bool FakeBpfSys::HasName(const std::string& name) const {
-  return options_.trace_anything ||
-         std::any_of(
-             functions_.begin(), functions_.end(),
-             [&name](const auto& function) { return function.second == name; });
+  return options_.trace_anything || names_.count(name) != 0;
 }
 
 int FakeBpfSys::GetInfo(const void* bytes, size_t size) const {

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "lib/base/bpf_sys.h"
@@ -60,6 +61,9 @@ class FakeBpfSys : public BpfSys {
   // others, ftrace locations behind a landing pad included, are refused.
   void AddFunction(uint64_t addr, std::string name);
 
+  // Has the address refused with an errno of its own, function or not.
+  void RefuseAddr(uint64_t addr, int err);
+
   // Lets call number `call`, from 0, fail with `err`.
   void FailCall(uint32_t call, int err);
 
@@ -86,7 +90,9 @@ class FakeBpfSys : public BpfSys {
   Options options_;
   std::vector<UniqueFd> program_fds_;
   std::map<int, uint32_t> programs_;  // expected attach type by descriptor
-  std::map<uint64_t, std::string> functions_;
+  std::unordered_set<uint64_t> functions_;
+  std::unordered_set<std::string> names_;
+  std::map<uint64_t, int> refusals_;  // errno by address
   std::map<uint32_t, int> failures_;
   std::vector<Link> links_;
   uint32_t calls_ = 0;

@@ -308,9 +308,9 @@ TEST_F(AttachTest, ProgressCancels) {
 TEST_F(AttachTest, AllOrNothing) {
   options_.max_per_link = 10;
   for (uint32_t failing : {0u, 1u, 5u, 9u}) {
-    fake_.FailCall(fake_.calls() + failing, ENOMEM);
+    fake_.FailCall(fake_.calls() + failing, EMFILE);
     const absl::Status status = AttachError(MakeResolution(100));
-    EXPECT_EQ(ErrnoOf(status), ENOMEM);
+    EXPECT_EQ(ErrnoOf(status), EMFILE);
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   }
 }
