@@ -9,9 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ksweep/status.h"
@@ -318,7 +320,7 @@ TEST_F(AttachTest, WithoutTheListWithAddresses) {
 }
 
 // A filter list that offers what the kernel does not trace: nothing is left
-// attached, and the error keeps the errno.
+// attached, and the error names it and keeps the errno.
 TEST_F(AttachTest, ARefusedFunctionFailsTheWhole) {
   testing::FakeKernel doctored;
   std::ifstream kallsyms("/proc/kallsyms");
@@ -342,10 +344,91 @@ TEST_F(AttachTest, ARefusedFunctionFailsTheWhole) {
       Attach(resolution, counter->program());
   ASSERT_FALSE(attachment.ok());
   EXPECT_THAT(ErrnoOf(attachment.status()), ::testing::AnyOf(EINVAL, ENOENT));
+  EXPECT_EQ(attachment.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(attachment.status().message()),
+              HasSubstr("1 of 2 functions for kprobe.multi: exc_int3 ("));
   EXPECT_EQ(testing::OpenDescriptors(), before);
   ASSERT_EQ(system("cat /proc/version > /dev/null"), 0);
   EXPECT_EQ(counter->all_hits(), 0u);
   printf("%s\n", std::string(attachment.status().message()).c_str());
+}
+
+// `cnt` functions of the core kernel that it does not trace, spread over it.
+std::vector<Omission> Untraceable(const Resolution& all, size_t cnt) {
+  std::vector<Omission> found;
+  for (const Omission& omission : all.omissions()) {
+    if (omission.reason == Reason::kNotTraceable && omission.module.empty() &&
+        omission.addr != 0) {
+      found.push_back(omission);
+    }
+  }
+  EXPECT_GT(found.size(), cnt);
+  std::vector<Omission> spread;
+  for (size_t i = 0; i < cnt && found.size() > cnt; ++i) {
+    spread.push_back(found[i * found.size() / cnt]);
+  }
+  return spread;
+}
+
+// Ten among all, let through by a doctored filter list: all others are
+// attached, the ten are named.
+TEST_F(AttachTest, RefusedFunctionsAmongAllAreIsolated) {
+  const Resolution honest = ResolveHere({"*"});
+  std::ifstream real(KernelFiles().Path(KernelFile::kFilterFunctionsAddrs));
+  std::string list((std::istreambuf_iterator<char>(real)),
+                   std::istreambuf_iterator<char>());
+  std::set<uint64_t> planted;
+  for (const Omission& omission : Untraceable(honest, 10)) {
+    planted.insert(omission.addr);
+    list += absl::StrFormat("%016x %s\n", omission.addr,
+                            std::string(omission.name));
+  }
+  testing::FakeKernel doctored;
+  doctored.Write(KernelFile::kFilterFunctionsAddrs, list);
+  KernelFiles files;
+  files.Override(KernelFile::kFilterFunctionsAddrs,
+                 doctored.Path(KernelFile::kFilterFunctionsAddrs));
+  const Resolution resolution = ResolveHere({"*"}, {}, files);
+  const size_t cnt = resolution.targets().size();
+  ASSERT_EQ(cnt, honest.targets().size() + 10);
+  std::unique_ptr<Counter> counter = Counter::Load(Kind::kKprobeMulti, cnt);
+  ASSERT_NE(counter, nullptr);
+  counter->OnlyThisProcess();
+  const int before = testing::OpenDescriptors();
+
+  absl::StatusOr<Attachment> attachment =
+      Attach(resolution, counter->program());
+  ASSERT_FALSE(attachment.ok());
+  EXPECT_EQ(testing::OpenDescriptors(), before);
+  printf("%s\n", std::string(attachment.status().message()).c_str());
+
+  AttachOptions options;
+  options.on_refused = OnRefused::kSkip;
+  attachment = Attach(resolution, counter->program(), options);
+  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  EXPECT_EQ(testing::OpenDescriptors(), before + 1);
+  EXPECT_EQ(attachment->links().size(), 1u);
+  EXPECT_EQ(attachment->ReadStats()->cnt, honest.targets().size());
+  EXPECT_LE(attachment->syscalls(), 2 * 10 * (13 + 1) + 3u);
+  std::set<uint64_t> refused;
+  for (const RefusedFunction& function : attachment->refused()) {
+    EXPECT_THAT(function.err, ::testing::AnyOf(EINVAL, ENOENT));
+    EXPECT_FALSE(attachment->IsAttached(function.slot));
+    refused.insert(resolution.targets()[function.target].addr);
+  }
+  EXPECT_EQ(refused, planted);
+  printf("%s", attachment->Report().ToString().c_str());
+
+  // The slots behind the refused ones are still theirs.
+  const uint32_t slot = SlotOf(resolution, "__x64_sys_getppid");
+  EXPECT_TRUE(attachment->IsAttached(slot));
+  const uint64_t counted = CountUndisturbed(*attachment, *counter, slot);
+  EXPECT_EQ(counter->At(slot).ip, resolution.targets()[slot].addr);
+  EXPECT_EQ(counter->bad_cookies(), 0u);
+  ASSERT_TRUE(attachment->Detach().ok());
+  TriggerGetppid(1000);
+  EXPECT_EQ(counter->At(slot).cnt, counted);
+  EXPECT_EQ(testing::OpenDescriptors(), before);
 }
 
 TEST_F(AttachTest, LoadedProgramsCannotBePreparedAgain) {
