@@ -108,6 +108,7 @@ struct Unmatched {
 
 // A line of the filter list, asked for by some request, that belongs to no
 // symbol of that name: the lists are not of one kernel, or kallsyms is partial.
+// Looked for as far as the list is read: not among modules if none has a match.
 struct Unjoined {
   uint64_t location = 0;
   std::string_view name;

@@ -204,10 +204,10 @@ void AddressJoin::NoteUnjoined(const FilterFunc& func) {
 }
 
 bool AddressJoin::Take(const FilterFunc& func) {
-  // The list has the core's functions first.
-  if (!func.module.empty() && !wants_modules_ && only_candidates_matter_) {
-    return false;
-  }
+  // The list has the core's functions first, and for those of modules the
+  // kernel searches each one's symbols: on a machine with many modules they are
+  // nearly all of the time.
+  if (!func.module.empty() && !wants_modules_) return false;
   const uint32_t owner = owners_.Find(func.module);
   Candidate* candidate = nullptr;
   if (owner != kNoOwner) {
