@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "lib/base/bit_set.h"
 #include "lib/base/bytes.h"
 #include "lib/resolve/address_set.h"
 #include "lib/resolve/bystanders.h"
 #include "lib/resolve/line_scan.h"
+#include "lib/resolve/symbol_matcher.h"
 #include "lib/resolve/symbol_name.h"
 #include "lib/source/kallsyms.h"
 #include "lib/source/line_reader.h"
@@ -73,18 +73,6 @@ class Sweeper {
   bool TakePlain(uint32_t i, const NameSet::Hit& hit);
   bool SymbolAt(uint32_t i, Symbol* symbol) const;
   NameSet::Hit HitOf(uint32_t line);
-  bool Match(const Symbol& symbol, const NameSet::Hit& hit, bool dotted);
-  void MatchName(const Symbol& symbol, const NameSet::Hit& hit);
-  void MatchSuffixes(const Symbol& symbol);
-  void MatchGlobs(const Symbol& symbol, std::string_view name);
-  void MatchPredicates(const Symbol& symbol);
-  void MatchAddress(const Symbol& symbol);
-  void AddSoft(const Symbol& symbol, std::string_view base, SoftMatch::How how);
-  void NoteOther(const Symbol& symbol, const NameSet::Hit& hit);
-  void NoteMarker(const Symbol& symbol, uint8_t marker);
-  void NoteSeen(uint32_t id);
-  void AddRow(const Symbol& symbol, const char* stored_name);
-  void AddAlias(const Symbol& symbol);
 
   // Modules.
   void TakeModules(uint32_t from, uint32_t to);
@@ -97,11 +85,6 @@ class Sweeper {
   void EnterOwner(std::string_view module);
   void LeaveOwner();
 
-  bool Looks(uint32_t request, std::string_view module) const {
-    return plan_.any_owner() ||
-           plan_.requests()[request].owner().Matches(module);
-  }
-
   const SweepPlan& plan_;
   SweepResult* const result_;
   // Whether functions matter whose names are not in the set, and whether all
@@ -111,6 +94,8 @@ class Sweeper {
   const bool some_module_functions_;
   const bool has_addresses_;
   const bool only_names_;  // of any owner
+
+  SymbolMatcher matcher_;
 
   // The piece under way, and of its lines:
   LineScan scan_;
@@ -122,9 +107,6 @@ class Sweeper {
   std::vector<NameSet::Probe> prefixes_;
   AddrText last_function_;
 
-  RequestIndices matched_;
-  absl::InlinedVector<SoftMatch, 4> soft_;
-
   absl::flat_hash_map<std::string_view, uint32_t> owner_numbers_;
   uint32_t owner_ = kCore;
   std::string owner_tag_;  // as it stands behind a name: "\t[module]"
@@ -134,9 +116,6 @@ class Sweeper {
   // aliases of one that does.
   Bystanders bystanders_;
 
-  bool stop_early_;
-  std::vector<bool> seen_ids_;
-  uint32_t unseen_ = 0;
   bool stop_ = false;
 };
 
@@ -152,16 +131,12 @@ Sweeper::Sweeper(const SweepPlan& plan, const SweepOptions& options,
       has_addresses_(!plan.starts().empty()),
       only_names_(plan.any_owner() && !some_functions_ &&
                   !some_module_functions_ && !has_addresses_),
-      scan_(plan.names().filter()),
-      stop_early_(options.stop_early && plan.only_exact()) {
-  result_->seen.resize(plan.requests().size());
+      matcher_(plan, options.stop_early, result),
+      scan_(plan.names().filter()) {
   result_->owners.push_back("");
   // Mostly one row for each name; the pages of those that do not come are not
   // touched.
   if (plan.only_exact()) result_->rows.reserve(plan.exact_name_cnt());
-  if (!stop_early_) return;
-  seen_ids_.resize(plan.exact_cnt());
-  unseen_ = plan.exact_name_cnt();
 }
 
 size_t Sweeper::Take(const TextPiece& piece) {
@@ -185,7 +160,7 @@ size_t Sweeper::Take(const TextPiece& piece) {
     while (to < cnt && scan_.is_module(to)) ++to;
     TakeModules(from, to);
   }
-  stop_ = stop_early_ && unseen_ == 0;
+  stop_ = matcher_.is_done();
   return static_cast<size_t>(scan_.begin(cnt) - piece.text.data());
 }
 
@@ -362,7 +337,8 @@ uint32_t Sweeper::TakeAliases(uint32_t i, uint32_t from, uint32_t to) {
   }
   Symbol symbol;
   for (uint32_t k = first; any && k < last; ++k) {
-    if (!taken.Has(k - first) && SymbolAt(k, &symbol)) AddAlias(symbol);
+    if (!taken.Has(k - first) && SymbolAt(k, &symbol))
+      matcher_.AddAlias(symbol, owner_);
   }
   return last;
 }
@@ -374,8 +350,8 @@ bool Sweeper::TakeLine(uint32_t i) {
   Symbol symbol;
   if (!SymbolAt(i, &symbol)) return false;
   if (scan_.is_odd(i)) hit = plan_.names().Find(symbol.name);
-  if (!Match(symbol, hit, dotted_.Has(i))) return false;
-  AddRow(symbol, hit.name);
+  if (!matcher_.Match(symbol, hit, dotted_.Has(i), pseudo_owner_)) return false;
+  matcher_.AddRow(symbol, owner_, hit.name);
   return true;
 }
 
@@ -388,18 +364,7 @@ bool Sweeper::TakePlain(uint32_t i, const NameSet::Hit& hit) {
   }
   const std::string_view name = scan_.name(i);
   if (IsNeverTarget(name, /*has_dot=*/false)) return false;
-  const uint32_t request = plan_.ExactRequest(hit.id);
-  NoteSeen(hit.id);
-  result_->seen[request].exact = true;
-  SymbolRow row;
-  row.addr = scan_.addr(i);
-  row.name_data = hit.name;
-  row.name_len = static_cast<uint32_t>(name.size());
-  row.requests = RequestSets::Single(request);
-  row.owner = owner_;
-  row.type = scan_.type(i);
-  row.plain = true;
-  result_->rows.push_back(row);
+  matcher_.AddPlainRow({scan_.addr(i), scan_.type(i), name, {}}, owner_, hit);
   return true;
 }
 
@@ -416,176 +381,6 @@ bool Sweeper::SymbolAt(uint32_t i, Symbol* symbol) const {
 NameSet::Hit Sweeper::HitOf(uint32_t line) {
   while (hits_[next_hit_].line < line) ++next_hit_;
   return hits_[next_hit_].line == line ? hits_[next_hit_].hit : NameSet::Hit();
-}
-
-// Fills matched_ and soft_. False if both stay empty.
-bool Sweeper::Match(const Symbol& symbol, const NameSet::Hit& hit,
-                    bool dotted) {
-  matched_.clear();
-  soft_.clear();
-  if (!IsFunctionType(symbol.type) || IsNeverTarget(symbol.name, dotted) ||
-      pseudo_owner_) {
-    NoteOther(symbol, hit);
-    return false;
-  }
-  if (hit.id != NameSet::kNone) MatchName(symbol, hit);
-  if (dotted) MatchSuffixes(symbol);
-  MatchGlobs(symbol, symbol.name);
-  if (!plan_.predicates().empty()) MatchPredicates(symbol);
-  if (has_addresses_) MatchAddress(symbol);
-  if (matched_.size() > 1) {
-    std::sort(matched_.begin(), matched_.end());
-    matched_.erase(std::unique(matched_.begin(), matched_.end()),
-                   matched_.end());
-  }
-  return !matched_.empty() || !soft_.empty();
-}
-
-void Sweeper::MatchName(const Symbol& symbol, const NameSet::Hit& hit) {
-  NoteSeen(hit.id);
-  plan_.ForEachUse(hit, [this, &symbol](const NameUse& use) {
-    const bool core = symbol.module.empty();
-    switch (use.what) {
-      case NameUse::What::kExact:
-        if (!Looks(use.request, symbol.module)) return;
-        matched_.push_back(use.request);
-        result_->seen[use.request].exact = true;
-        break;
-      case NameUse::What::kSyscall:
-        if (!core) return;
-        result_->syscall_prefixes |= 1u << use.detail;
-        soft_.push_back({0, use.request, SoftMatch::How::kSyscall, use.detail});
-        break;
-      case NameUse::What::kSyscallProbe:
-        if (core) result_->syscall_prefixes |= 1u << use.detail;
-        break;
-      case NameUse::What::kMarker:
-        NoteMarker(symbol, use.detail);
-        break;
-    }
-  });
-}
-
-void Sweeper::MatchSuffixes(const Symbol& symbol) {
-  std::string_view base = StripLlvm(symbol.name);
-  if (base.size() != symbol.name.size()) {
-    AddSoft(symbol, base, SoftMatch::How::kLlvm);
-    MatchGlobs(symbol, base);
-  }
-  while (StripCloneSuffix(&base)) {
-    AddSoft(symbol, base, SoftMatch::How::kClone);
-  }
-}
-
-void Sweeper::AddSoft(const Symbol& symbol, std::string_view base,
-                      SoftMatch::How how) {
-  const NameSet::Hit hit = plan_.names().Find(base);
-  if (hit.id == NameSet::kNone) return;
-  plan_.ForEachUse(hit, [this, &symbol, how](const NameUse& use) {
-    if (use.what == NameUse::What::kExact &&
-        Looks(use.request, symbol.module)) {
-      soft_.push_back({0, use.request, how, 0});
-    }
-  });
-}
-
-void Sweeper::MatchGlobs(const Symbol& symbol, std::string_view name) {
-  const bool core = symbol.module.empty();
-  const GlobSet& globs = core ? plan_.core_globs() : plan_.module_globs();
-  if (globs.empty()) return;
-  const absl::Span<const uint32_t> requests =
-      core ? plan_.core_glob_requests() : plan_.module_glob_requests();
-  globs.ForEachMatch(name, [this, &symbol, requests](uint32_t glob) {
-    if (Looks(requests[glob], symbol.module)) {
-      matched_.push_back(requests[glob]);
-    }
-    return true;
-  });
-}
-
-void Sweeper::MatchPredicates(const Symbol& symbol) {
-  for (uint32_t request : plan_.predicates()) {
-    if (Looks(request, symbol.module) &&
-        plan_.requests()[request].predicate()(symbol)) {
-      matched_.push_back(request);
-    }
-  }
-}
-
-void Sweeper::MatchAddress(const Symbol& symbol) {
-  for (const SweepPlan::AddressRef& ref : plan_.AddressesNear(symbol.addr)) {
-    if (ref.addr == symbol.addr) {
-      matched_.push_back(ref.request);
-    } else {
-      soft_.push_back({0, ref.request, SoftMatch::How::kNear, 0});
-    }
-  }
-}
-
-void Sweeper::NoteOther(const Symbol& symbol, const NameSet::Hit& hit) {
-  if (hit.id != NameSet::kNone) {
-    NoteSeen(hit.id);
-    plan_.ForEachUse(hit, [this, &symbol](const NameUse& use) {
-      if (use.what == NameUse::What::kMarker) {
-        NoteMarker(symbol, use.detail);
-      } else if (use.what == NameUse::What::kExact &&
-                 Looks(use.request, symbol.module)) {
-        result_->seen[use.request].other = true;
-      }
-    });
-  }
-  if (!has_addresses_) return;
-  for (const SweepPlan::AddressRef& ref : plan_.AddressesNear(symbol.addr)) {
-    if (ref.addr != symbol.addr) continue;
-    result_->seen[ref.request].other = true;
-    result_->other_at_addr.emplace_back(ref.request,
-                                        result_->text.Copy(symbol.name));
-  }
-}
-
-// Where a section starts, the lowest counts, and where it ends, the highest, so
-// that the order of lines does not matter if there are several.
-void Sweeper::NoteMarker(const Symbol& symbol, uint8_t marker) {
-  if (!symbol.module.empty() || symbol.addr == 0) return;
-  uint64_t& noted = result_->markers[marker];
-  const bool is_end = marker == static_cast<uint8_t>(Marker::kEtext) ||
-                      marker == static_cast<uint8_t>(Marker::kInitEnd) ||
-                      marker == static_cast<uint8_t>(Marker::kEinittext);
-  const bool better = is_end ? symbol.addr > noted : symbol.addr < noted;
-  if (noted == 0 || better) noted = symbol.addr;
-}
-
-void Sweeper::NoteSeen(uint32_t id) {
-  if (!stop_early_ || id >= seen_ids_.size() || seen_ids_[id]) return;
-  seen_ids_[id] = true;
-  --unseen_;
-}
-
-// `stored_name` is the name as it lies in the set, or null.
-void Sweeper::AddRow(const Symbol& symbol, const char* stored_name) {
-  SymbolRow row;
-  row.addr = symbol.addr;
-  row.name_data = stored_name != nullptr
-                      ? stored_name
-                      : result_->text.Copy(symbol.name).data();
-  row.name_len = static_cast<uint32_t>(symbol.name.size());
-  row.requests = matched_.size() == 1 ? RequestSets::Single(matched_[0])
-                                      : result_->sets.Intern(matched_);
-  row.owner = owner_;
-  row.type = symbol.type;
-  row.plain = !matched_.empty();
-  for (SoftMatch soft : soft_) {
-    soft.row = static_cast<uint32_t>(result_->rows.size());
-    result_->soft.push_back(soft);
-  }
-  result_->rows.push_back(row);
-}
-
-void Sweeper::AddAlias(const Symbol& symbol) {
-  if (!IsFunctionType(symbol.type) || IsNeverTarget(symbol.name)) return;
-  matched_.clear();
-  soft_.clear();
-  AddRow(symbol, nullptr);
 }
 
 // Lines with a tab, all of them.
@@ -634,8 +429,8 @@ void Sweeper::TakeOddModuleLine(const Symbol& symbol) {
   const bool function = IsFunctionType(symbol.type);
   if (function) NoteFunction(symbol.addr == 0);
   const NameSet::Hit hit = plan_.names().Find(symbol.name);
-  if (Match(symbol, hit, /*dotted=*/true)) {
-    AddRow(symbol, hit.name);
+  if (matcher_.Match(symbol, hit, /*dotted=*/true, pseudo_owner_)) {
+    matcher_.AddRow(symbol, owner_, hit.name);
   } else if (function) {
     AddBystander(symbol.addr, symbol.type, symbol.name);
   }
@@ -683,7 +478,7 @@ void Sweeper::LeaveOwner() {
   if (!addrs.empty()) {
     const AddressSet wanted(std::move(addrs));
     bystanders_.ForEach([this, &wanted](const Symbol& symbol) {
-      if (wanted.Contains(symbol.addr)) AddAlias(symbol);
+      if (wanted.Contains(symbol.addr)) matcher_.AddAlias(symbol, owner_);
     });
   }
   bystanders_.Clear();
