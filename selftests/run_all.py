@@ -28,6 +28,8 @@ UNITTEST = re.compile(r"^Ran (\d+) tests? in", re.M)
 UNITTEST_BAD = re.compile(r"^FAILED \((?:failures=(\d+))?(?:, )?(?:errors=(\d+))?",
                           re.M)
 SKIPPED = re.compile(r"^\[  SKIPPED \] \S+ \(", re.M)
+# What a skipped test says is missing, of GoogleTest and of ours.
+WHY_SKIPPED = re.compile(r"(?:: Skipped\n|skipped: )(.*)$", re.M)
 
 
 def count(output, code):
@@ -40,12 +42,14 @@ def count(output, code):
     for pattern, key in COUNTS:
         for match in pattern.finditer(output):
             sums[key] += int(match.group(1))
-    for match in UNITTEST.finditer(output):
-        sums["passed"] += int(match.group(1))
-    for match in UNITTEST_BAD.finditer(output):
-        bad = sum(int(number) for number in match.groups() if number)
-        sums["failed"] += bad
-        sums["passed"] -= bad
+    # A script of ours may have said it in both ways.
+    if sums == {"passed": 0, "failed": 0}:
+        for match in UNITTEST.finditer(output):
+            sums["passed"] += int(match.group(1))
+        for match in UNITTEST_BAD.finditer(output):
+            bad = sum(int(number) for number in match.groups() if number)
+            sums["failed"] += bad
+            sums["passed"] -= bad
     # GoogleTest counts what it skips as neither.
     if code != 0 and sums["failed"] == 0:
         sums["failed"] = 1
@@ -68,8 +72,8 @@ class Session:
         self.failed += failed
         print("== %s: %d passed, %d failed (%.1f s)" %
               (name, passed, failed, seconds), flush=True)
-        for line in sorted(set(re.findall(r"^.*[Ss]kipped[:\n].*$", output, re.M))):
-            print("   " + line.strip())
+        for reason in sorted(set(WHY_SKIPPED.findall(output))):
+            print("   skipped: " + reason.strip("' "))
         if failed:
             self.bad_steps.append(name)
             print(output, flush=True)
