@@ -17,32 +17,32 @@
 //   Linux 7.3.4+deb13-cloud-amd64, libbpf v1.1
 //   kprobe.multi, core, by name:
 //     found 43932 names of 44262 functions
-//     resolved in 8.388 s / attached in 0.992 s / detached in 0.351 s
+//     resolved in 1.769 s / attached in 0.997 s / detached in 0.349 s
 //   kprobe.multi, modules, by name:
 //     found 30449 names of 30530 functions
-//     resolved in 8.226 s / attached in 13.748 s / detached in 0.174 s
+//     resolved in 8.146 s / attached in 13.747 s / detached in 0.171 s
 //   kprobe.multi, core, by address:
 //     found 44262 functions (44428 listed, 166 denied, 0 placeholders)
-//     resolved in 8.386 s / attached in 0.664 s / detached in 0.355 s
+//     resolved in 1.755 s / attached in 0.665 s / detached in 0.357 s
 //   kprobe.multi, modules, by address:
 //     found 30530 functions (30549 listed, 1 denied, 18 placeholders)
-//     resolved in 8.240 s / attached in 8.982 s / detached in 0.176 s
+//     resolved in 8.144 s / attached in 8.990 s / detached in 0.175 s
 //   kprobe.multi, core and modules, by address:
 //     found 74792 functions (74977 listed, 167 denied, 18 placeholders)
-//     resolved in 8.445 s / attached in 9.917 s / detached in 0.539 s
+//     resolved in 8.307 s / attached in 9.954 s / detached in 0.530 s
 //   kretprobe.multi, core and modules, by address:
 //     found 74792 functions (74977 listed, 167 denied, 18 placeholders)
-//     resolved in 8.435 s / attached in 10.394 s / detached in 0.665 s
+//     resolved in 8.323 s / attached in 10.390 s / detached in 0.665 s
 //   Linux 7.3.4+deb13-cloud-amd64, libbpf v1.4
 //   libbpf v1.4, pattern '*':
 //     found 74977 functions
-//     resolved and attached in 8.461 s / detached in 0.597 s
+//     resolved and attached in 8.462 s / detached in 0.596 s
 //   libbpf v1.4, pattern 'vfs_*':
 //     found 79 functions
 //     resolved and attached in 7.198 s / detached in 0.012 s
 //   Linux 7.3.4+deb13-cloud-amd64, libbpf v1.1
 //   libbpf v1.1, pattern '*':
-//     refused after 2.018 s: Cannot allocate memory (errno 12)
+//     refused after 2.019 s: Cannot allocate memory (errno 12)
 //   libbpf v1.1, pattern 'vfs_*':
 //     refused after 1.950 s: No such file or directory (errno 2)
 //
