@@ -42,9 +42,9 @@ constexpr RootCase kRootCases[] = {
     {".", ".", "./"},
     {"copy", "copy", "copy/"},
     {"copy/", "copy/", "copy/"},
-    {"/tmp/root", "/tmp/root", "/tmp/root/"},
-    {"/tmp/root/", "/tmp/root/", "/tmp/root/"},
-    {"/tmp/with space/\xff", "/tmp/with space/\xff", "/tmp/with space/\xff/"},
+    {"/some/root", "/some/root", "/some/root/"},
+    {"/some/root/", "/some/root/", "/some/root/"},
+    {"/some/with space/\xff", "/some/with space/\xff", "/some/with space/\xff/"},
 };
 
 std::string Joined(std::string_view prefix, std::string_view path) {
