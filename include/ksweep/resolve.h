@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -190,26 +191,30 @@ struct ResolveOptions {
   bool stop_early = false;
 };
 
-// The answer to a set of requests. A value; copies share their text.
-// Thread-safe for concurrent const calls.
+// The answer to a set of requests. A value that never changes; copies are cheap
+// and share everything. Thread-safe for concurrent const calls.
 class Resolution {
  public:
-  Resolution() = default;
+  // Nothing asked, nothing found.
+  Resolution();
+  // Copied also when moved, so that none is ever without data.
+  Resolution(const Resolution&) = default;
+  Resolution& operator=(const Resolution&) = default;
 
   // In address order; by owner and name if by_name().
-  const std::vector<Target>& targets() const { return targets_; }
+  const std::vector<Target>& targets() const { return data_->targets; }
   // In order of address, owner, name.
-  const std::vector<Omission>& omissions() const { return omissions_; }
+  const std::vector<Omission>& omissions() const { return data_->omissions; }
   // In order of request.
-  const std::vector<Unmatched>& unmatched() const { return unmatched_; }
-  const ResolveStats& stats() const { return stats_; }
-  const std::vector<Request>& requests() const { return requests_; }
-  KindSet kinds() const { return kinds_; }
+  const std::vector<Unmatched>& unmatched() const { return data_->unmatched; }
+  const ResolveStats& stats() const { return data_->stats; }
+  const std::vector<Request>& requests() const { return data_->requests; }
+  KindSet kinds() const { return data_->kinds; }
 
   // True if the targets have no addresses and have to be attached by name.
-  bool by_name() const { return by_name_; }
+  bool by_name() const { return data_->by_name; }
   // True if some request has a cookie.
-  bool has_cookies() const { return has_cookies_; }
+  bool has_cookies() const { return data_->has_cookies; }
 
   // Indices of the targets that request `index` serves, ascending. O(targets).
   std::vector<uint32_t> ForRequest(size_t index) const;
@@ -225,15 +230,22 @@ class Resolution {
  private:
   friend class ResolutionBuilder;
 
-  std::shared_ptr<const void> text_;  // keeps the views alive
-  std::vector<Request> requests_;
-  std::vector<Target> targets_;
-  std::vector<Omission> omissions_;
-  std::vector<Unmatched> unmatched_;
-  ResolveStats stats_;
-  KindSet kinds_;
-  bool by_name_ = false;
-  bool has_cookies_ = false;
+  struct Data {
+    std::shared_ptr<const void> text;  // keeps the views alive
+    std::vector<Request> requests;
+    std::vector<Target> targets;
+    std::vector<Omission> omissions;
+    std::vector<Unmatched> unmatched;
+    ResolveStats stats;
+    KindSet kinds;
+    bool by_name = false;
+    bool has_cookies = false;
+  };
+
+  explicit Resolution(std::shared_ptr<const Data> data)
+      : data_(std::move(data)) {}
+
+  std::shared_ptr<const Data> data_;  // never null
 };
 
 // Finds the functions for `requests` in one pass over kallsyms and, where the

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 
 #include "absl/strings/str_format.h"
 #include "ksweep/resolve.h"
@@ -37,10 +38,16 @@ std::string Describe(const Request& request, const Unmatched& unmatched) {
 
 }  // namespace
 
+Resolution::Resolution() {
+  static const auto* const kNothing =
+      new std::shared_ptr<const Data>(std::make_shared<Data>());
+  data_ = *kNothing;
+}
+
 std::vector<uint32_t> Resolution::ForRequest(size_t index) const {
   std::vector<uint32_t> served;
-  for (uint32_t i = 0; i < targets_.size(); ++i) {
-    const absl::Span<const uint32_t> requests = targets_[i].requests;
+  for (uint32_t i = 0; i < targets().size(); ++i) {
+    const absl::Span<const uint32_t> requests = targets()[i].requests;
     if (std::binary_search(requests.begin(), requests.end(), index)) {
       served.push_back(i);
     }
@@ -49,14 +56,14 @@ std::vector<uint32_t> Resolution::ForRequest(size_t index) const {
 }
 
 absl::StatusOr<const Target*> Resolution::FindByIp(uint64_t ip) const {
-  if (by_name_) {
+  if (by_name()) {
     return absl::FailedPreconditionError(
         "the targets are known by name only; the kernel hides addresses");
   }
   const auto after = std::upper_bound(
-      targets_.begin(), targets_.end(), ip,
+      targets().begin(), targets().end(), ip,
       [](uint64_t value, const Target& target) { return value < target.addr; });
-  if (ip != 0 && after != targets_.begin() &&
+  if (ip != 0 && after != targets().begin() &&
       ip - std::prev(after)->addr < kEntryBytes) {
     return &*std::prev(after);
   }
@@ -68,8 +75,8 @@ absl::Status Resolution::CheckMissing() const {
   constexpr size_t kMost = 10;
   std::string text;
   size_t cnt = 0;
-  for (const Unmatched& unmatched : unmatched_) {
-    const Request& request = requests_[unmatched.request];
+  for (const Unmatched& unmatched : unmatched()) {
+    const Request& request = requests()[unmatched.request];
     if (!request.is_exact() || unmatched.reason == Reason::kDenied) continue;
     if (++cnt > kMost) continue;
     if (cnt > 1) text += "; ";

@@ -14,32 +14,31 @@ namespace ksweep {
 class ResolutionBuilder {
  public:
   ResolutionBuilder(std::vector<Request> requests, KindSet kinds)
-      : text_(std::make_shared<Arena>()) {
-    resolution_.requests_ = std::move(requests);
-    resolution_.kinds_ = kinds;
-    for (const Request& request : resolution_.requests_) {
-      resolution_.has_cookies_ |= request.cookie().has_value();
+      : data_(std::make_shared<Resolution::Data>()),
+        text_(std::make_shared<Arena>()) {
+    data_->text = text_;
+    data_->requests = std::move(requests);
+    data_->kinds = kinds;
+    for (const Request& request : data_->requests) {
+      data_->has_cookies |= request.cookie().has_value();
     }
   }
 
   // Where the views and spans of what is added have to lie.
   Arena& text() { return *text_; }
-  const std::vector<Request>& requests() const { return resolution_.requests_; }
+  const std::vector<Request>& requests() const { return data_->requests; }
 
-  std::vector<Target>& targets() { return resolution_.targets_; }
-  std::vector<Omission>& omissions() { return resolution_.omissions_; }
-  std::vector<Unmatched>& unmatched() { return resolution_.unmatched_; }
-  ResolveStats& stats() { return resolution_.stats_; }
-  void set_by_name(bool by_name) { resolution_.by_name_ = by_name; }
+  std::vector<Target>& targets() { return data_->targets; }
+  std::vector<Omission>& omissions() { return data_->omissions; }
+  std::vector<Unmatched>& unmatched() { return data_->unmatched; }
+  ResolveStats& stats() { return data_->stats; }
+  void set_by_name(bool by_name) { data_->by_name = by_name; }
 
-  Resolution Build() && {
-    resolution_.text_ = std::move(text_);
-    return std::move(resolution_);
-  }
+  Resolution Build() && { return Resolution(std::move(data_)); }
 
  private:
+  std::shared_ptr<Resolution::Data> data_;
   std::shared_ptr<Arena> text_;
-  Resolution resolution_;
 };
 
 }  // namespace ksweep
