@@ -13,12 +13,13 @@ import re
 import sys
 
 # From the bottom to the top: a layer includes itself and those before it.
-LAYERS = ("base", "source", "resolve", "attach")
+LAYERS = ("base", "source", "index", "resolve", "attach")
 
 PUBLIC_HEADERS = {
     "status.h": "base",
     "kernel_files.h": "source",
     "symbol.h": "source",
+    "symbol_index.h": "index",
     "kind.h": "resolve",
     "request.h": "resolve",
     "resolve.h": "resolve",
