@@ -30,6 +30,7 @@ PUBLIC_HEADERS = {
 # Only these layers may use what is named, in a header or a source.
 DOORS = {
     "SYS_bpf": ("base",),
+    "SYS_perf_event_open": ("base",),
     "bpf/libbpf.h": ("attach",),
 }
 

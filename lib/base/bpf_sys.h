@@ -10,15 +10,24 @@ namespace ksweep {
 
 // Commands of bpf(2) that are used here; linux/bpf.h of the oldest supported
 // system lacks some of the numbers and structures, so ours stand for all.
+inline constexpr int kBpfProgLoad = 5;
 inline constexpr int kBpfObjGetInfoByFd = 15;
 inline constexpr int kBpfLinkCreate = 28;
 
 // enum bpf_attach_type.
+inline constexpr uint32_t kBpfTraceFentry = 24;
+inline constexpr uint32_t kBpfTraceFexit = 25;
+inline constexpr uint32_t kBpfPerfEvent = 41;
 inline constexpr uint32_t kBpfTraceKprobeMulti = 42;
 inline constexpr uint32_t kBpfTraceKprobeSession = 56;
+inline constexpr uint32_t kBpfTraceFsession = 58;
+inline constexpr uint32_t kBpfTraceFentryMulti = 59;
+inline constexpr uint32_t kBpfTraceFexitMulti = 60;
+inline constexpr uint32_t kBpfTraceFsessionMulti = 61;
 
 // enum bpf_prog_type.
 inline constexpr uint32_t kBpfProgTypeKprobe = 2;
+inline constexpr uint32_t kBpfProgTypeTracing = 26;
 
 inline constexpr uint32_t kBpfKprobeMultiReturn = 1u << 0;
 
@@ -36,6 +45,69 @@ struct KprobeMultiLinkAttr {
   uint64_t cookies = 0;  // const uint64_t*
 };
 static_assert(sizeof(KprobeMultiLinkAttr) == 48);
+
+// union bpf_attr for BPF_LINK_CREATE with link_create.perf_event.
+struct PerfLinkAttr {
+  uint32_t prog_fd = 0;
+  uint32_t target_fd = 0;  // of the perf event
+  uint32_t attach_type = 0;
+  uint32_t link_flags = 0;
+  uint64_t cookie = 0;
+};
+static_assert(sizeof(PerfLinkAttr) == 24);
+
+// union bpf_attr for BPF_LINK_CREATE with link_create.tracing, to the target
+// that the program was loaded for.
+struct TracingLinkAttr {
+  uint32_t prog_fd = 0;
+  uint32_t target_fd = 0;
+  uint32_t attach_type = 0;
+  uint32_t link_flags = 0;
+  uint32_t target_btf_id = 0;
+  uint32_t pad = 0;
+  uint64_t cookie = 0;
+};
+static_assert(sizeof(TracingLinkAttr) == 32);
+
+// union bpf_attr for BPF_LINK_CREATE with link_create.tracing_multi.
+struct TracingMultiLinkAttr {
+  uint32_t prog_fd = 0;
+  uint32_t target_fd = 0;
+  uint32_t attach_type = 0;
+  uint32_t link_flags = 0;
+  uint64_t ids = 0;      // const uint32_t*
+  uint64_t cookies = 0;  // const uint64_t*
+  uint32_t cnt = 0;
+  uint32_t pad = 0;
+};
+static_assert(sizeof(TracingMultiLinkAttr) == 40);
+
+// union bpf_attr for BPF_PROG_LOAD, up to what is used here.
+struct ProgLoadAttr {
+  uint32_t prog_type = 0;
+  uint32_t insn_cnt = 0;
+  uint64_t insns = 0;    // const bpf_insn*
+  uint64_t license = 0;  // const char*
+  uint32_t log_level = 0;
+  uint32_t log_size = 0;
+  uint64_t log_buf = 0;
+  uint32_t kern_version = 0;
+  uint32_t prog_flags = 0;
+  char prog_name[16] = {};
+  uint32_t prog_ifindex = 0;
+  uint32_t expected_attach_type = 0;
+  uint32_t prog_btf_fd = 0;
+  uint32_t func_info_rec_size = 0;
+  uint64_t func_info = 0;
+  uint32_t func_info_cnt = 0;
+  uint32_t line_info_rec_size = 0;
+  uint64_t line_info = 0;
+  uint32_t line_info_cnt = 0;
+  uint32_t attach_btf_id = 0;
+  uint32_t attach_btf_obj_fd = 0;
+  uint32_t pad = 0;
+};
+static_assert(sizeof(ProgLoadAttr) == 120);
 
 // union bpf_attr for BPF_OBJ_GET_INFO_BY_FD.
 struct ObjInfoAttr {
