@@ -171,7 +171,7 @@ class Attachment {
 // Unimplemented       the kernel has no kprobe.multi (CONFIG_FPROBE)
 // PermissionDenied, ResourceExhausted, Cancelled
 //
-// Requires Linux 5.18 (CONFIG_FPROBE). Thread-safe.
+// Requires Linux 5.18, kKprobeSession 6.10 (CONFIG_FPROBE). Thread-safe.
 absl::StatusOr<Attachment> Attach(const Resolution& resolution,
                                   const bpf_program* prog,
                                   const AttachOptions& options = {});

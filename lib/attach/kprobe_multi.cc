@@ -116,7 +116,8 @@ constexpr ErrnoHint kErrnoHints[] = {
     {EINVAL,
      "refused without a reason: a function that is not traceable (kernels "
      "before 6.18 say it so), a program that was not loaded for this kind or "
-     "is sleepable, a module that is being unloaded, or Linux before 5.18"},
+     "is sleepable, a module that is being unloaded, or Linux before 5.18, for "
+     "kprobe.session before 6.10"},
     {ENOENT,
      "an address is not a function that ftrace can trace; the resolution may "
      "be older than the last module load, or of another kernel: resolve again"},

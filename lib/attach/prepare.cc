@@ -19,6 +19,7 @@ constexpr KindAbi kKindAbis[] = {
     {Kind::kKprobeMulti, kBpfProgTypeKprobe, kBpfTraceKprobeMulti, 0},
     {Kind::kKretprobeMulti, kBpfProgTypeKprobe, kBpfTraceKprobeMulti,
      kBpfKprobeMultiReturn},
+    {Kind::kKprobeSession, kBpfProgTypeKprobe, kBpfTraceKprobeSession, 0},
 };
 
 // What the kernel calls a kind of program, at load.

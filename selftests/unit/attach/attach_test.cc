@@ -365,7 +365,7 @@ struct RefusedCase {
 };
 
 constexpr RefusedCase kRefusedCases[] = {
-    {"kind", Kind::kKprobeSession, 1, 1, true, absl::StatusCode::kUnimplemented,
+    {"kind", Kind::kFexitMulti, 1, 1, true, absl::StatusCode::kUnimplemented,
      "kprobe.multi, kretprobe.multi"},
     {"kind", Kind::kFentryMulti, 1, 1, true, absl::StatusCode::kUnimplemented,
      "fentry.multi"},
@@ -439,8 +439,10 @@ TEST(AttachProgram, BugCase55_ProgramOfAnotherKindIsRefused) {
 
   AttachOptions session;
   session.kind = Kind::kKprobeSession;
-  EXPECT_EQ(Attach(resolution, prog, session).status().code(),
-            absl::StatusCode::kUnimplemented);
+  status = Attach(resolution, prog, session).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("kprobe.session needs type kprobe (2) with attach"));
   bpf_object__close(object);
 }
 

@@ -48,6 +48,7 @@ class OpenObject {
 struct PrepareCase {
   const char* section;
   Kind kind;
+  uint32_t attach_type = kBpfTraceKprobeMulti;
 };
 
 constexpr PrepareCase kPrepareCases[] = {
@@ -64,6 +65,11 @@ constexpr PrepareCase kPrepareCases[] = {
     {"?kprobe", Kind::kKretprobeMulti},
     {"usdt", Kind::kKprobeMulti},
     {"ours", Kind::kKprobeMulti},
+    {"kprobe.session", Kind::kKprobeSession, kBpfTraceKprobeSession},
+    {"kprobe.session/vfs_*", Kind::kKprobeSession, kBpfTraceKprobeSession},
+    {"?kprobe.session", Kind::kKprobeSession, kBpfTraceKprobeSession},
+    {"kprobe.multi", Kind::kKprobeSession, kBpfTraceKprobeSession},
+    {"kprobe/vfs_read", Kind::kKprobeSession, kBpfTraceKprobeSession},
 };
 
 TEST(PrepareProgram, Cases) {
@@ -76,7 +82,7 @@ TEST(PrepareProgram, Cases) {
         << c.section;
     EXPECT_EQ(
         static_cast<uint32_t>(bpf_program__expected_attach_type(object.prog())),
-        kBpfTraceKprobeMulti)
+        c.attach_type)
         << c.section;
   }
 }
@@ -96,7 +102,7 @@ TEST(PrepareProgram, LibbpfAcceptsThePreparedProgram) {
     EXPECT_EQ(object.LoadWithoutKernel(), 0) << c.section;
     EXPECT_EQ(
         static_cast<uint32_t>(bpf_program__expected_attach_type(object.prog())),
-        kBpfTraceKprobeMulti)
+        c.attach_type)
         << c.section;
   }
 }
@@ -146,9 +152,9 @@ TEST(PrepareProgram, LoadedIsRefused) {
 }
 
 constexpr Kind kNotAttachable[] = {
-    Kind::kKprobeSession, Kind::kKprobe,     Kind::kKretprobe,
-    Kind::kFentry,        Kind::kFexit,      Kind::kFsession,
-    Kind::kFentryMulti,   Kind::kFexitMulti, Kind::kFsessionMulti,
+    Kind::kKprobe,     Kind::kKretprobe,     Kind::kFentry,
+    Kind::kFexit,      Kind::kFsession,      Kind::kFentryMulti,
+    Kind::kFexitMulti, Kind::kFsessionMulti,
 };
 
 TEST(PrepareProgram, OtherKindsAreUnimplemented) {
