@@ -25,6 +25,8 @@ PUBLIC_HEADERS = {
     "resolve.h": "resolve",
     "attach.h": "attach",
     "link.h": "attach",
+    "session.bpf.h": "attach",
+    "session.h": "attach",
 }
 
 # Only these layers may use what is named, in a header or a source.
