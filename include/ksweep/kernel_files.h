@@ -18,9 +18,10 @@ enum class KernelFile : uint8_t {
   kFilterFunctionsAddrs,  // … available_filter_functions_addrs, Linux 6.5
   kBlacklist,             // sys/kernel/debug/kprobes/blacklist
   kLockdown,              // sys/kernel/security/lockdown
+  kBtfDir,                // sys/kernel/btf, a folder: one file per object
 };
 
-inline constexpr int kKernelFileCnt = 6;
+inline constexpr int kKernelFileCnt = 7;
 
 // The path of a kernel file below a root, without a leading slash.
 std::string_view KernelFilePath(KernelFile file);
@@ -54,6 +55,10 @@ class KernelFiles {
   // if there is none). Both are empty for a disabled file.
   std::string Path(KernelFile file) const;
   std::string FallbackPath(KernelFile file) const;
+
+  // The path of the BTF of a module, or of the core kernel if `module` is empty;
+  // empty if kBtfDir is disabled.
+  std::string BtfPath(std::string_view module) const;
 
   // True for a file that Override() or Disable() was called for.
   bool IsOverridden(KernelFile file) const {

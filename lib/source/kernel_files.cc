@@ -19,6 +19,7 @@ constexpr std::array<Place, kKernelFileCnt> kPlaces = {{
      "sys/kernel/debug/tracing/available_filter_functions_addrs"},
     {"sys/kernel/debug/kprobes/blacklist", ""},
     {"sys/kernel/security/lockdown", ""},
+    {"sys/kernel/btf", ""},
 }};
 
 const Place& PlaceOf(KernelFile file) {
@@ -56,6 +57,12 @@ std::string KernelFiles::Path(KernelFile file) const {
 std::string KernelFiles::FallbackPath(KernelFile file) const {
   if (OverrideOf(file).has_value() || PlaceOf(file).fallback.empty()) return "";
   return Below(root_, PlaceOf(file).fallback);
+}
+
+std::string KernelFiles::BtfPath(std::string_view module) const {
+  const std::string folder = Path(KernelFile::kBtfDir);
+  if (folder.empty()) return "";
+  return Below(folder, module.empty() ? "vmlinux" : module);
 }
 
 }  // namespace ksweep

@@ -1,8 +1,10 @@
 #include "lib/source/list_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -63,6 +65,28 @@ absl::StatusOr<ListFile> ListFile::Open(const KernelFiles& files,
                                                    neither ? path : fallback));
 }
 
+absl::StatusOr<ListFile> ListFile::OpenBtf(const KernelFiles& files,
+                                           std::string_view module) {
+  // Names come from texts that anyone can have written.
+  if (module.find('/') != std::string_view::npos || module == "." ||
+      module == "..") {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("'%s' cannot be a module", Av(module)));
+  }
+  const std::string path = files.BtfPath(module);
+  if (path.empty()) {
+    return absl::NotFoundError(absl::StrFormat(
+        "%s is disabled", Av(KernelFilePath(KernelFile::kBtfDir))));
+  }
+  UniqueFd fd = OpenForReading(path);
+  const int err = errno;
+  if (!fd.valid()) {
+    return ErrnoStatus(err, absl::StrFormat("cannot open %s", path));
+  }
+  return ListFile(std::move(fd), path,
+                  ReportedPath(files, KernelFile::kBtfDir, path));
+}
+
 absl::StatusOr<size_t> ListFile::Read(char* buffer, size_t size) {
   const int64_t start = NowNs();
   ssize_t got;
@@ -90,18 +114,32 @@ absl::Status ListFile::Rewind() {
   return absl::OkStatus();
 }
 
+// Grows by what was read so far, from what the file says its size is: of most
+// kernel files nothing, of BTF the truth.
+absl::StatusOr<std::string> ListFile::ReadAll() {
+  constexpr size_t kLeast = 256;
+  struct stat info = {};
+  std::string text;
+  if (fstat(fd_.get(), &info) == 0 && info.st_size > 0) {
+    text.resize(static_cast<size_t>(info.st_size) + 1);
+  }
+  size_t used = 0;
+  for (;;) {
+    if (used == text.size()) text.resize(std::max(kLeast, 2 * used));
+    absl::StatusOr<size_t> got = Read(text.data() + used, text.size() - used);
+    if (!got.ok()) return got.status();
+    used += *got;
+    if (*got > 0) continue;
+    text.resize(used);
+    return text;
+  }
+}
+
 absl::StatusOr<std::string> ReadSmallFile(const KernelFiles& files,
                                           KernelFile file) {
   absl::StatusOr<ListFile> list = ListFile::Open(files, file);
   if (!list.ok()) return list.status();
-  std::string text;
-  char buffer[256];
-  for (;;) {
-    absl::StatusOr<size_t> got = list->Read(buffer, sizeof(buffer));
-    if (!got.ok()) return got.status();
-    if (*got == 0) return text;
-    text.append(buffer, *got);
-  }
+  return list->ReadAll();
 }
 
 }  // namespace ksweep

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "ksweep/kernel_files.h"
@@ -20,11 +21,18 @@ class ListFile {
   static absl::StatusOr<ListFile> Open(const KernelFiles& files,
                                        KernelFile file);
 
+  // Opens the BTF of `module`, empty: of the core kernel.
+  static absl::StatusOr<ListFile> OpenBtf(const KernelFiles& files,
+                                          std::string_view module);
+
   // Reads up to `size` bytes; 0 at the end.
   absl::StatusOr<size_t> Read(char* buffer, size_t size);
 
   // Starts a further pass.
   absl::Status Rewind();
+
+  // The whole of it, from the start.
+  absl::StatusOr<std::string> ReadAll();
 
   // The path is below the root, or as given for an override.
   const FileStats& stats() const { return stats_; }

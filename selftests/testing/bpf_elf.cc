@@ -114,4 +114,12 @@ std::string BuildBpfElf(const std::vector<BpfElfProgram>& programs) {
   return std::move(writer).Finish();
 }
 
+std::string BuildElf(const std::vector<ElfSection>& sections) {
+  ElfWriter writer;
+  for (const ElfSection& section : sections) {
+    writer.AddSection(section.name, SHT_PROGBITS, 0, section.bytes);
+  }
+  return std::move(writer).Finish();
+}
+
 }  // namespace ksweep

@@ -17,6 +17,14 @@ struct BpfElfProgram {
 // for each of `programs`, and a license. No two in one section.
 std::string BuildBpfElf(const std::vector<BpfElfProgram>& programs);
 
+struct ElfSection {
+  std::string name;
+  std::string bytes;
+};
+
+// The bytes of an ELF file with `sections` and nothing else of interest.
+std::string BuildElf(const std::vector<ElfSection>& sections);
+
 }  // namespace ksweep
 
 #endif  // KSWEEP_SELFTESTS_TESTING_BPF_ELF_H_

@@ -50,6 +50,12 @@ FakeKernel& FakeKernel::WritePath(std::string_view path,
   return *this;
 }
 
+FakeKernel& FakeKernel::WriteBtf(std::string_view module,
+                                 std::string_view bytes) {
+  WriteFile(files().BtfPath(module), bytes);
+  return *this;
+}
+
 FakeKernel& FakeKernel::Unpack(const std::string& name) {
   const fs::path from = fs::path(DataFolder()) / name;
   for (const fs::directory_entry& entry :

@@ -27,6 +27,8 @@ class FakeKernel {
   FakeKernel& Write(KernelFile file, std::string_view text);
   // `path` below the root.
   FakeKernel& WritePath(std::string_view path, std::string_view text);
+  // The BTF of a module, or of the core kernel if `module` is empty.
+  FakeKernel& WriteBtf(std::string_view module, std::string_view bytes);
   // Unpacks the .gz files of selftests/data/`name`.
   FakeKernel& Unpack(const std::string& name);
 

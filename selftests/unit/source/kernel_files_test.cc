@@ -26,6 +26,7 @@ constexpr PlaceCase kPlaceCases[] = {
      "sys/kernel/debug/tracing/available_filter_functions_addrs"},
     {KernelFile::kBlacklist, "sys/kernel/debug/kprobes/blacklist", ""},
     {KernelFile::kLockdown, "sys/kernel/security/lockdown", ""},
+    {KernelFile::kBtfDir, "sys/kernel/btf", ""},
 };
 
 static_assert(std::size(kPlaceCases) == kKernelFileCnt);
