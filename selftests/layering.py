@@ -24,6 +24,7 @@ PUBLIC_HEADERS = {
     "request.h": "resolve",
     "resolve.h": "resolve",
     "attach.h": "attach",
+    "features.h": "attach",
     "link.h": "attach",
     "session.bpf.h": "attach",
     "session.h": "attach",
