@@ -57,8 +57,8 @@ class Install(unittest.TestCase):
             headers = {p.name for p in folder.rglob("include/ksweep/*.h")}
             self.assertEqual(headers, {"attach.h", "kernel_files.h", "kind.h",
                                        "link.h", "request.h", "resolve.h",
-                                       "session.bpf.h", "session.h",
-                                       "status.h", "symbol.h"})
+                                       "sections.h", "session.bpf.h", "session.h",
+                                       "status.h", "symbol.h", "symbol_index.h"})
             env = dict(os.environ, PKG_CONFIG_PATH=str(pc_file.parent),
                        PKG_CONFIG_SYSROOT_DIR=name)
             # The sysroot is for our own paths; others are the system's.

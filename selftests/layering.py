@@ -26,6 +26,7 @@ PUBLIC_HEADERS = {
     "attach.h": "attach",
     "features.h": "attach",
     "link.h": "attach",
+    "sections.h": "attach",
     "session.bpf.h": "attach",
     "session.h": "attach",
 }
