@@ -25,6 +25,7 @@ PUBLIC_HEADERS = {
     "resolve.h": "resolve",
     "attach.h": "attach",
     "features.h": "attach",
+    "attachment.h": "attach",
     "link.h": "attach",
     "sections.h": "attach",
     "session.bpf.h": "attach",

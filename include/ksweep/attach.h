@@ -9,20 +9,18 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <vector>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ksweep/attachment.h"
 #include "ksweep/kind.h"
-#include "ksweep/link.h"
 #include "ksweep/resolve.h"
 
 struct bpf_program;
 
 namespace ksweep {
-
-class BpfSys;
 
 // The most functions that one kprobe.multi link takes on every kernel. From
 // Linux 6.18 on the kernel needs 32 contiguous bytes for each and fails with
@@ -69,13 +67,30 @@ enum class OnRefused : uint8_t {
   kSkipUpTo,
 };
 
+// AttachOptions::kind: what the program was prepared for.
+inline constexpr std::nullopt_t kAuto = std::nullopt;
+
 struct AttachOptions {
   // One that the program was prepared for and the resolution was made with.
-  Kind kind = Kind::kKprobeMulti;
+  // kAuto takes the only one that is both; of an entry and a return kind that
+  // need the same program, as kprobe.multi and kretprobe.multi, the first that
+  // the resolution was made with.
+  std::optional<Kind> kind = kAuto;
   // Functions in one link, at most kMaxPerLink. One big link is the cheap
-  // form: every link copies what is already attached. Halved by itself while
-  // the kernel has no memory for a link.
+  // form: every link copies what is already attached. Fewer bound the time of
+  // one system call. Halved by itself while the kernel has no memory for a
+  // link.
   uint32_t max_per_link = kMaxPerLink;
+  // One link or more for the core kernel and for each module, so that
+  // Attachment::Update() and Release() can change a part. Keeps a descriptor
+  // of each program.
+  bool updatable = false;
+  // A switch in the data of the BPF object, as `&skel->bss->ready`, that the
+  // program returns early on while it is false. It is false during the attach
+  // and true as soon as everything is attached, so that no event comes before
+  // that, also none from attaching to parts for a moment; and false again
+  // before detaching. Has to outlive the Attachment. Null: none.
+  bool* ready = nullptr;
   OnRefused on_refused = OnRefused::kFail;
   uint64_t max_refused = 0;  // for kSkipUpTo
   // Called before each call with the functions attached so far and in all;
@@ -84,78 +99,10 @@ struct AttachOptions {
   std::function<bool(uint64_t done, uint64_t total)> progress;
 };
 
-// What a link tells about itself.
-struct LinkStats {
-  uint64_t cnt = 0;     // functions, since Linux 6.6; 0 before
-  uint64_t missed = 0;  // hits lost to recursion, since Linux 6.7
-};
-
-// A function that the kernel refused.
-struct RefusedFunction {
-  uint32_t slot = 0;
-  uint32_t target = 0;   // index into Resolution::targets()
-  int err = 0;           // the kernel's errno
-  std::string function;  // "vfs_read" or "nft_do_chain [nf_tables]"
-  std::string reason;    // what the errno means, for people
-};
-
-// What an attach came to.
-struct AttachReport {
+// A program, loaded, and the kind it was prepared for.
+struct KindProgram {
   Kind kind = Kind::kKprobeMulti;
-  uint64_t attached = 0;  // functions
-  std::vector<RefusedFunction> refused;
-  uint32_t links = 0;
-  uint32_t syscalls = 0;
-  int64_t attach_ns = 0;
-
-  // A line, and one more for each refused function, at most ten.
-  std::string ToString() const;
-};
-
-// Functions attached to, held by their links. Destroying it detaches.
-// Movable; const calls are thread-safe.
-class Attachment {
- public:
-  Kind kind() const { return kind_; }
-  const std::vector<Link>& links() const { return links_; }
-
-  // By slot, the index into Resolution::targets(). A slot is a target's number
-  // in this attachment, counted over all its links: the cookie of a target if
-  // no request has one. Slots are given before the first call and never change:
-  // a refused function keeps its slot, which no hit will ever bring.
-  const std::vector<uint32_t>& targets() const { return targets_; }
-
-  // By slot, ascending. Empty unless AttachOptions::on_refused lets functions
-  // be skipped.
-  const std::vector<RefusedFunction>& refused() const { return refused_; }
-
-  // Whether the slot's function was attached, not refused. O(log refused()).
-  bool IsAttached(uint32_t slot) const;
-
-  // bpf(2) calls made, and the time in them.
-  uint32_t syscalls() const { return syscalls_; }
-  int64_t attach_ns() const { return attach_ns_; }
-
-  // What was made, also after Detach().
-  AttachReport Report() const;
-
-  // Asks the kernel, once per link, and adds up.
-  absl::StatusOr<LinkStats> ReadStats() const;
-
-  // Closes all links. Ok if nothing is attached.
-  absl::Status Detach();
-
- private:
-  friend class Attacher;
-
-  Kind kind_ = Kind::kKprobeMulti;
-  std::vector<Link> links_;
-  std::vector<uint32_t> targets_;
-  std::vector<RefusedFunction> refused_;
-  uint32_t link_cnt_ = 0;  // made; links_ may have been closed
-  uint32_t syscalls_ = 0;
-  int64_t attach_ns_ = 0;
-  BpfSys* sys_ = nullptr;  // what the links were made through
+  const bpf_program* prog = nullptr;
 };
 
 // Attaches `prog`, loaded, to the targets of `resolution` that fit the kind:
@@ -176,8 +123,25 @@ absl::StatusOr<Attachment> Attach(const Resolution& resolution,
                                   const bpf_program* prog,
                                   const AttachOptions& options = {});
 
+// Attaches several programs of different kinds as one Attachment, in which a
+// function has one slot. A target is attached once at its entry and once at its
+// return, by the first of `programs` of a kind for it that the target fits: so
+// kprobe.multi and kretprobe.multi are a pair, and kprobe.multi behind
+// fentry.multi takes what has no BTF. Targets that fit none are left out.
+//
+// Returns are attached before entries, so that no entry comes without its
+// return. A function that the kernel refuses at its return is not attached at
+// its entry either.
+//
+// InvalidArgument if two are of one kind, or if one for both entry and return
+// (a session) stands beside one for either. AttachOptions::kind is not used.
+absl::StatusOr<Attachment> Attach(const Resolution& resolution,
+                                  absl::Span<const KindProgram> programs,
+                                  const AttachOptions& options = {});
+
 // The same for a program loaded by other means than libbpf; whether it was
-// loaded for the kind is left for the kernel to check.
+// loaded for the kind is left for the kernel to check. With kAuto the kind is
+// the one that the resolution was made with, if it is one.
 absl::StatusOr<Attachment> AttachFd(const Resolution& resolution, int prog_fd,
                                     const AttachOptions& options = {});
 

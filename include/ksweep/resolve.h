@@ -71,6 +71,9 @@ struct Target {
   // targets fit the kind (see Attachment::targets()). Else the request's
   // cookie, or 0 for a target whose requests have none.
   uint64_t cookie = 0;
+  // With CookieConflicts::kSplitLinks the other cookies, ascending: the target
+  // is attached once for each.
+  absl::Span<const uint64_t> more_cookies;
   // The exactly requested name, else T before W and w before t, then the
   // shorter, then the bytewise lower; the rest are aliases, in that order.
   std::string_view name;

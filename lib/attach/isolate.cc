@@ -95,7 +95,7 @@ absl::Status Isolation::LinkWindow() {
 }
 
 void Isolation::Keep(Link link, size_t cnt) {
-  maker_.Keep(std::move(link), cnt);
+  maker_.Keep(std::move(link), absl::MakeConstSpan(pending_).first(cnt));
   pending_.erase(pending_.begin(),
                  pending_.begin() + static_cast<ptrdiff_t>(cnt));
   proven_ -= std::min(proven_, cnt);

@@ -39,8 +39,8 @@ class LinkMaker {
   // True if the kernel should accept the slot, false if it was never sure.
   virtual bool IsTrusted(uint32_t slot) const = 0;
 
-  // A link that stays, to `cnt` slots.
-  virtual void Keep(Link link, size_t cnt) = 0;
+  // A link that stays, to `slots`.
+  virtual void Keep(Link link, absl::Span<const uint32_t> slots) = 0;
 
   // The slot is refused with `err` and will be in no link. An error ends
   // everything.

@@ -183,7 +183,29 @@ absl::Status KprobeMultiError(int err, const KprobeMultiCall& call) {
                      absl::StrFormat("%s: %s", Describe(call), hint->text));
 }
 
-std::string FunctionRefusal(int err) {
+absl::StatusOr<Link> KprobeMultiFactory::MakeLink(
+    absl::Span<const AttachPoint> points) {
+  addrs_.clear();
+  names_.clear();
+  cookies_.clear();
+  for (const AttachPoint& point : points) {
+    cookies_.push_back(point.cookie);
+    if (point.by_name) {
+      names_.push_back(point.name);
+    } else {
+      addrs_.push_back(point.addr);
+    }
+  }
+  KprobeMultiCall call;
+  call.abi = abi_;
+  call.prog_fd = prog_fd_;
+  call.addrs = addrs_;
+  call.names = names_;
+  call.cookies = cookies_;
+  return CreateKprobeMultiLink(sys_, call);
+}
+
+std::string KprobeMultiFactory::FunctionRefusal(int err) const {
   switch (err) {
     case EINVAL:  // up to Linux 6.12
     case ENOENT:  // from 6.18 on

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ksweep/link.h"
+#include "lib/attach/link_factory.h"
 #include "lib/attach/prepare.h"
 #include "lib/base/bpf_sys.h"
 
@@ -50,8 +51,25 @@ absl::StatusOr<Link> CreateKprobeMultiLink(BpfSys& sys,
 // What `err` means for `call` and what to do; keeps the errno.
 absl::Status KprobeMultiError(int err, const KprobeMultiCall& call);
 
-// What `err` means for one function, when it is known that others are accepted.
-std::string FunctionRefusal(int err);
+// Links of the kinds kprobe.multi, kretprobe.multi and kprobe.session.
+class KprobeMultiFactory : public LinkFactory {
+ public:
+  KprobeMultiFactory(BpfSys& sys, const KindAbi& abi, int prog_fd)
+      : sys_(sys), abi_(abi), prog_fd_(prog_fd) {}
+
+  size_t max_per_link() const override { return kMaxPerLink; }
+  absl::StatusOr<Link> MakeLink(absl::Span<const AttachPoint> points) override;
+  std::string FunctionRefusal(int err) const override;
+
+ private:
+  BpfSys& sys_;
+  const KindAbi abi_;
+  const int prog_fd_;
+  // Of a call; kept for the next one.
+  std::vector<uint64_t> addrs_;
+  std::vector<std::string_view> names_;
+  std::vector<uint64_t> cookies_;
+};
 
 }  // namespace ksweep
 

@@ -167,6 +167,27 @@ absl::Status CheckProgram(const bpf_program& prog, const KindAbi& abi) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Kind> KindOfProgram(const bpf_program& prog, KindSet kinds) {
+  std::string needed;
+  for (const KindAbi& abi : kKindAbis) {
+    if (!kinds.Has(abi.kind)) continue;
+    if (LoadTypeOf(prog) == LoadTypeOf(abi)) return abi.kind;
+    absl::StrAppendFormat(&needed, "; %s needs %s", Av(KindName(abi.kind)),
+                          ToString(LoadTypeOf(abi)));
+  }
+  if (needed.empty()) {
+    needed = absl::StrFormat(
+        "; the resolution was made for no kind that this version attaches, "
+        "which are %s",
+        AttachableKinds());
+  }
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "program '%s' is of %s, which is for none of the resolution's kinds%s; "
+      "call PrepareProgram() between bpf_object__open() and "
+      "bpf_object__load()",
+      bpf_program__name(&prog), ToString(LoadTypeOf(prog)), needed));
+}
+
 absl::Status PrepareProgram(bpf_program* prog, Kind kind) {
   if (prog == nullptr) return absl::InvalidArgumentError("no program given");
   absl::StatusOr<KindAbi> abi = FindKindAbi(kind);

@@ -29,6 +29,10 @@ absl::StatusOr<KindAbi> FindKindAbi(Kind kind);
 // would only say EINVAL.
 absl::Status CheckProgram(const bpf_program& prog, const KindAbi& abi);
 
+// The kind among `kinds` that `prog` was prepared for, the first if there are
+// several. FailedPrecondition, with what it is and what they need, if none.
+absl::StatusOr<Kind> KindOfProgram(const bpf_program& prog, KindSet kinds);
+
 }  // namespace ksweep
 
 #endif  // KSWEEP_LIB_ATTACH_PREPARE_H_

@@ -1,30 +1,60 @@
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "ksweep/attach.h"
 #include "lib/base/abseil.h"
 #include "lib/base/errno_status.h"
 
 namespace ksweep {
 
-std::string AttachReport::ToString() const {
-  constexpr size_t kMaxLines = 10;
-  std::string text = absl::StrFormat(
-      "%s: attached %d function%s in %d link%s, %d refused; %d system call%s, "
-      "%.1f ms\n",
-      Av(KindName(kind)), attached, attached == 1 ? "" : "s", links,
-      links == 1 ? "" : "s", refused.size(), syscalls, syscalls == 1 ? "" : "s",
-      static_cast<double>(attach_ns) / 1e6);
-  for (size_t i = 0; i < refused.size() && i < kMaxLines; ++i) {
-    const RefusedFunction& r = refused[i];
+namespace {
+
+constexpr size_t kMaxRefusedLines = 10;
+
+double Ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+std::string Counted(uint64_t cnt, const char* what) {
+  return absl::StrFormat("%d %s%s", cnt, what, cnt == 1 ? "" : "s");
+}
+
+std::string KindLines(absl::Span<const KindReport> kinds) {
+  std::string text;
+  for (const KindReport& kind : kinds) {
+    absl::StrAppendFormat(&text, "  %s: %s in %s\n", Av(KindName(kind.kind)),
+                          Counted(kind.attached, "function"),
+                          Counted(kind.links, "link"));
+  }
+  return text;
+}
+
+std::string RefusedLines(absl::Span<const RefusedFunction> refused) {
+  std::string text;
+  for (const RefusedFunction& r :
+       refused.subspan(0, std::min(refused.size(), kMaxRefusedLines))) {
     absl::StrAppendFormat(&text, "  refused %s: %s (%s)\n", r.function,
                           r.reason, ErrnoText(r.err));
   }
-  if (refused.size() > kMaxLines) {
+  if (refused.size() > kMaxRefusedLines) {
     absl::StrAppendFormat(&text, "  … and %d more refused\n",
-                          refused.size() - kMaxLines);
+                          refused.size() - kMaxRefusedLines);
   }
   return text;
+}
+
+}  // namespace
+
+std::string AttachReport::ToString() const {
+  std::string text = absl::StrFormat(
+      "%s: attached %s in %s, %d refused; %s, %.1f ms\n", Av(KindName(kind)),
+      Counted(attached, "function"), Counted(links, "link"), refused.size(),
+      Counted(syscalls, "system call"), Ms(attach_ns));
+  if (kinds.size() > 1) text += KindLines(kinds);
+  absl::StrAppendFormat(
+      &text, "  resolve %.1f ms, select %.1f ms, attach %.1f ms in all\n",
+      Ms(resolve_ns), Ms(select_ns), Ms(total_ns));
+  return text + RefusedLines(refused);
 }
 
 }  // namespace ksweep

@@ -85,7 +85,7 @@ int FakeBpfSys::AddProgram(uint32_t expected_attach_type) {
   const std::lock_guard<std::mutex> lock(mutex_);
   program_fds_.emplace_back(NewFd());
   const int fd = program_fds_.back().get();
-  programs_[fd] = expected_attach_type;
+  programs_[InodeOf(fd)] = expected_attach_type;
   return fd;
 }
 
@@ -176,7 +176,7 @@ int FakeBpfSys::CreateLink(const void* bytes, size_t size) {
 }
 
 int FakeBpfSys::CheckCall(const KprobeMultiLinkAttr& attr) const {
-  const auto program = programs_.find(static_cast<int>(attr.prog_fd));
+  const auto program = programs_.find(InodeOf(static_cast<int>(attr.prog_fd)));
   if (program == programs_.end()) return EBADF;
   if (!options_.has_fprobe) return EOPNOTSUPP;
   if (attr.link_flags != 0 || attr.target_fd != 0) return EINVAL;

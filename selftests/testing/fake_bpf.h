@@ -89,7 +89,8 @@ class FakeBpfSys : public BpfSys {
   mutable std::mutex mutex_;
   Options options_;
   std::vector<UniqueFd> program_fds_;
-  std::map<int, uint32_t> programs_;  // expected attach type by descriptor
+  // Expected attach type by inode, which a duplicated descriptor has too.
+  std::map<uint64_t, uint32_t> programs_;
   std::unordered_set<uint64_t> functions_;
   std::unordered_set<std::string> names_;
   std::map<uint64_t, int> refusals_;  // errno by address

@@ -39,6 +39,7 @@ class AttachRefusedTest : public ::testing::Test {
  protected:
   AttachRefusedTest() {
     fake_.options().trace_anything = true;
+    options_.kind = Kind::kKprobeMulti;
     options_.on_refused = OnRefused::kSkip;
     prog_fd_ = fake_.AddProgram();
     fds_before_ = CountOpenFds();

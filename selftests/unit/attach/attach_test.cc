@@ -21,6 +21,7 @@
 #include "lib/resolve/resolution_builder.h"
 #include "selftests/testing/bpf_elf.h"
 #include "selftests/testing/fake_bpf.h"
+#include "selftests/unit/attach/attach_fixture.h"
 
 namespace ksweep {
 namespace {
@@ -29,70 +30,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr uint64_t kText = 0xffffffff81000000;
-
-uint64_t AddrOf(size_t i) { return kText + 64 * i; }
-std::string NameOf(size_t i) { return absl::StrFormat("func_%d", i); }
-
-// What Resolve() would have found, target by target.
-class ResolutionText {
- public:
-  explicit ResolutionText(KindSet kinds = {Kind::kKprobeMulti},
-                          std::vector<Request> requests = {})
-      : kinds_(kinds), builder_(std::move(requests), kinds) {}
-
-  // The target number `i`, on address and name of that number.
-  Target& Add(size_t i) {
-    Target target;
-    target.addr = AddrOf(i);
-    target.name = builder_.text().Copy(NameOf(i));
-    target.kinds = kinds_;
-    target.cookie = builder_.targets().size();
-    builder_.targets().push_back(target);
-    return builder_.targets().back();
-  }
-
-  ResolutionBuilder& builder() { return builder_; }
-  Resolution Build() { return std::move(builder_).Build(); }
-
- private:
-  KindSet kinds_;
-  ResolutionBuilder builder_;
-};
-
-Resolution MakeResolution(size_t cnt, KindSet kinds = {Kind::kKprobeMulti}) {
-  ResolutionText text(kinds);
-  for (size_t i = 0; i < cnt; ++i) text.Add(i);
-  return text.Build();
-}
-
-// A fake kernel with functions 0 to 99, and a program in it.
-class AttachTest : public ::testing::Test {
- protected:
-  AttachTest() {
-    for (size_t i = 0; i < 100; ++i) fake_.AddFunction(AddrOf(i), NameOf(i));
-    prog_fd_ = fake_.AddProgram();
-    fds_before_ = CountOpenFds();
-  }
-
-  absl::StatusOr<Attachment> Attach(const Resolution& resolution) {
-    return Attacher(fake_, resolution, options_).Attach(prog_fd_);
-  }
-
-  // The error of an attach that has to fail and to leave nothing behind.
-  absl::Status AttachError(const Resolution& resolution) {
-    absl::Status status = Attach(resolution).status();
-    EXPECT_FALSE(status.ok());
-    EXPECT_EQ(fake_.OpenLinkCnt(), 0u) << status;
-    EXPECT_EQ(CountOpenFds(), fds_before_) << status;
-    return status;
-  }
-
-  FakeBpfSys fake_;
-  AttachOptions options_;
-  int prog_fd_ = -1;
-  size_t fds_before_ = 0;
-};
+using AttachTest = AttachFixture;
 
 TEST_F(AttachTest, OneLinkByAddress) {
   {

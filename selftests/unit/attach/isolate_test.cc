@@ -55,8 +55,8 @@ class FakeLinkMaker : public LinkMaker {
     return !untrusted.contains(slot);
   }
 
-  void Keep(Link link, size_t cnt) override {
-    EXPECT_EQ(cnt, last.size());
+  void Keep(Link link, absl::Span<const uint32_t> slots) override {
+    EXPECT_EQ(std::vector<uint32_t>(slots.begin(), slots.end()), last);
     links.push_back(std::move(link));
     kept.push_back(last);
   }

@@ -1,0 +1,114 @@
+// What is attached: links, functions by slot, and what came of it.
+
+#ifndef KSWEEP_ATTACHMENT_H_
+#define KSWEEP_ATTACHMENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ksweep/kind.h"
+#include "ksweep/link.h"
+#include "ksweep/resolve.h"
+
+namespace ksweep {
+
+// What a link tells about itself.
+struct LinkStats {
+  uint64_t cnt = 0;     // functions, since Linux 6.6; 0 before
+  uint64_t missed = 0;  // hits lost to recursion, since Linux 6.7
+};
+
+// A function that the kernel refused.
+struct RefusedFunction {
+  uint32_t slot = 0;
+  uint32_t target = 0;  // index into Resolution::targets()
+  Kind kind = Kind::kKprobeMulti;
+  int err = 0;           // the kernel's errno
+  std::string function;  // "vfs_read" or "nft_do_chain [nf_tables]"
+  std::string reason;    // what the errno means, for people
+};
+
+// What one kind of an attachment came to.
+struct KindReport {
+  Kind kind = Kind::kKprobeMulti;
+  uint64_t attached = 0;  // functions
+  uint32_t links = 0;
+};
+
+// What an attach came to.
+struct AttachReport {
+  Kind kind = Kind::kKprobeMulti;  // the first of `kinds`
+  std::vector<KindReport> kinds;   // in the order of attaching
+  uint64_t attached = 0;           // functions, whatever the number of kinds
+  std::vector<RefusedFunction> refused;
+  uint32_t links = 0;
+  uint32_t syscalls = 0;
+  // Time in Resolve(), in choosing and arranging the functions, in system
+  // calls, and of the attach as a whole.
+  int64_t resolve_ns = 0;
+  int64_t select_ns = 0;
+  int64_t attach_ns = 0;
+  int64_t total_ns = 0;
+
+  // A line, one for the times, and one for each refused function, at most ten.
+  // With several kinds also a line for each.
+  std::string ToString() const;
+};
+
+struct AttachmentState;
+
+// Functions attached to, held by their links. Destroying it detaches.
+// Movable; const calls are thread-safe.
+class Attachment {
+ public:
+  // Nothing attached.
+  Attachment();
+  explicit Attachment(std::unique_ptr<AttachmentState> state);
+  // The moved-from one has nothing attached.
+  Attachment(Attachment&& other) noexcept;
+  Attachment& operator=(Attachment&& other) noexcept;
+  ~Attachment();
+
+  // The first, if programs of several kinds were attached.
+  Kind kind() const;
+  const std::vector<Link>& links() const;
+  const Resolution& resolution() const;
+
+  // By slot, the index into resolution().targets(). A slot is a target's number
+  // in this attachment, counted over all its links: the cookie of a target if
+  // no request has one. Slots are given before the first call and never change:
+  // a refused function keeps its slot, which no hit will ever bring.
+  const std::vector<uint32_t>& targets() const;
+
+  // By slot, ascending. Empty unless AttachOptions::on_refused lets functions
+  // be skipped.
+  const std::vector<RefusedFunction>& refused() const;
+
+  // Whether the slot's function is attached. O(1).
+  bool IsAttached(uint32_t slot) const;
+
+  // System calls made for attaching, and the time in them.
+  uint32_t syscalls() const;
+  int64_t attach_ns() const;
+
+  // What was made, also after Detach().
+  AttachReport Report() const;
+
+  // Asks the kernel, once per link, and adds up.
+  absl::StatusOr<LinkStats> ReadStats() const;
+
+  // Closes all links. Ok if nothing is attached.
+  absl::Status Detach();
+
+ private:
+  std::unique_ptr<AttachmentState> state_;  // never null
+};
+
+}  // namespace ksweep
+
+#endif  // KSWEEP_ATTACHMENT_H_

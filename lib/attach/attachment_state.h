@@ -1,0 +1,67 @@
+// What an Attachment holds, and what it takes to change it later.
+
+#ifndef KSWEEP_LIB_ATTACH_ATTACHMENT_STATE_H_
+#define KSWEEP_LIB_ATTACH_ATTACHMENT_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ksweep/attach.h"
+#include "ksweep/attachment.h"
+#include "ksweep/link.h"
+#include "ksweep/resolve.h"
+#include "lib/base/bpf_sys.h"
+#include "lib/base/unique_fd.h"
+
+namespace ksweep {
+
+// A program, and how it is attached.
+struct AttachedProgram {
+  Kind kind = Kind::kKprobeMulti;
+  int fd = -1;
+  UniqueFd own;  // what fd is, if the attachment can be changed later
+};
+
+// A function's place in an attachment.
+struct Slot {
+  uint32_t target = 0;  // kNoTarget: no function any more
+  uint64_t cookie = 0;
+  uint64_t addr = 0;  // 0 by name
+  bool attached = false;
+  bool refused = false;
+};
+
+// What a link is made of. Parallel to AttachmentState::links.
+struct LinkMembers {
+  uint32_t program = 0;  // index into AttachmentState::programs
+  std::string module;    // of updatable attachments
+  std::vector<uint32_t> slots;
+};
+
+struct AttachmentState {
+  BpfSys* sys = nullptr;  // what the links were made through
+  Resolution resolution;
+  AttachOptions options;  // without callbacks
+  std::vector<AttachedProgram> programs;
+
+  std::vector<Link> links;
+  std::vector<LinkMembers> members;
+
+  std::vector<Slot> slots;
+  std::vector<uint32_t> targets;  // by slot, as slots[].target
+  std::vector<RefusedFunction> refused;
+  AttachReport report;  // but for `refused`
+};
+
+// "vfs_read" or "nft_do_chain [nf_tables]".
+std::string FunctionName(const Target& target);
+
+// Sets AttachOptions::ready, if there is one.
+void SetReady(const AttachOptions& options, bool ready);
+
+}  // namespace ksweep
+
+#endif  // KSWEEP_LIB_ATTACH_ATTACHMENT_STATE_H_

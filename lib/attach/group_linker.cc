@@ -1,0 +1,80 @@
+#include "lib/attach/group_linker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "lib/base/errno_status.h"
+
+namespace ksweep {
+
+absl::Status GroupLinker::Run(const LinkGroup& group) && {
+  group_ = &group;
+  const size_t limit =
+      std::min<size_t>(options_.max_per_link, factory_.max_per_link());
+  const absl::Status status = LinkAccepted(*this, group.slots, limit);
+  if (status.ok() || group.slots.size() != 1) return status;
+  return Annotate(status, FunctionName(TargetOf(group.slots.front())));
+}
+
+absl::StatusOr<Link> GroupLinker::MakeLink(absl::Span<const uint32_t> slots) {
+  const absl::Status status = ReportProgress();
+  if (!status.ok()) return status;
+  points_.clear();
+  points_.reserve(slots.size());
+  for (uint32_t slot : slots) points_.push_back(PointOf(slot));
+  return factory_.MakeLink(points_);
+}
+
+AttachPoint GroupLinker::PointOf(uint32_t slot) const {
+  const Target& target = TargetOf(slot);
+  AttachPoint point;
+  point.addr = target.addr;
+  point.name = target.name;
+  point.module = target.module;
+  point.cookie = state_.slots[slot].cookie;
+  point.btf_id = target.btf_id;
+  point.by_name = state_.resolution.by_name();
+  return point;
+}
+
+bool GroupLinker::IsTrusted(uint32_t slot) const {
+  const Target& target = TargetOf(slot);
+  // A module may be on its way out.
+  return !target.untested && target.module.empty();
+}
+
+void GroupLinker::Keep(Link link, absl::Span<const uint32_t> slots) {
+  for (uint32_t slot : slots) state_.slots[slot].attached = true;
+  state_.links.push_back(std::move(link));
+  state_.members.push_back(
+      {group_->program, group_->module, {slots.begin(), slots.end()}});
+  progress_.attached += slots.size();
+}
+
+absl::Status GroupLinker::Refuse(uint32_t slot, int err) {
+  const Target& target = TargetOf(slot);
+  state_.slots[slot].attached = false;
+  state_.slots[slot].refused = true;
+  RefusedFunction refused;
+  refused.slot = slot;
+  refused.target = state_.slots[slot].target;
+  refused.kind = state_.programs[group_->program].kind;
+  refused.err = err;
+  refused.function = FunctionName(target);
+  refused.reason = factory_.FunctionRefusal(err);
+  return refusals_.Add(std::move(refused), target.untested);
+}
+
+absl::Status GroupLinker::ReportProgress() const {
+  if (!options_.progress ||
+      options_.progress(progress_.attached, progress_.total)) {
+    return absl::OkStatus();
+  }
+  return absl::CancelledError(absl::StrFormat(
+      "AttachOptions::progress stopped after %d of %d functions; all are "
+      "detached again",
+      progress_.attached, progress_.total));
+}
+
+}  // namespace ksweep
