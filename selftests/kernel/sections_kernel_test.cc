@@ -167,7 +167,7 @@ TEST_F(SectionsTest, SessionAttachesWithoutBeingPrepared) {
   AttachOptions options;
   options.kind = Kind::kKprobeSession;
   ResolveOptions resolve;
-  resolve.kinds = {options.kind};
+  resolve.kinds = {Kind::kKprobeSession};
   const Resolution resolution = testing::ResolveHere({kGetppid}, resolve);
   absl::StatusOr<Attachment> attachment =
       Attach(resolution, (*skeleton)->progs.count_both_ends, options);
