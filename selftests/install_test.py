@@ -8,12 +8,14 @@ Also checks that a second build has nothing to do.
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
 BUILD = ""
+HEADERS = pathlib.Path(__file__).resolve().parent.parent / "include" / "ksweep"
 
 CONSUMER = r"""
 #include <cstdio>
@@ -38,6 +40,30 @@ int main(int argc, char** argv) {
 }
 """
 
+# As session.bpf.h shows it.
+SESSION_PROGRAM = r"""
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <ksweep/session.bpf.h>
+
+__u64 total;
+
+SEC("kprobe.session")
+int latency(void *ctx)
+{
+	__u64 *start = ksweep_session_cookie(ctx);
+
+	if (ksweep_session_is_return(ctx)) {
+		__sync_fetch_and_add(&total, bpf_ktime_get_ns() - *start);
+		return 0;
+	}
+	*start = bpf_ktime_get_ns();
+	return KSWEEP_SESSION_RUN_RETURN;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+"""
+
 
 def run(*command, **options):
     done = subprocess.run(command, stdin=subprocess.DEVNULL, text=True,
@@ -55,10 +81,7 @@ class Install(unittest.TestCase):
             run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", name)
             pc_file, = folder.rglob("ksweep.pc")
             headers = {p.name for p in folder.rglob("include/ksweep/*.h")}
-            self.assertEqual(headers, {"attach.h", "kernel_files.h", "kind.h",
-                                       "link.h", "request.h", "resolve.h",
-                                       "sections.h", "session.bpf.h", "session.h",
-                                       "status.h", "symbol.h", "symbol_index.h"})
+            self.assertEqual(headers, {p.name for p in HEADERS.glob("*.h")})
             env = dict(os.environ, PKG_CONFIG_PATH=str(pc_file.parent),
                        PKG_CONFIG_SYSROOT_DIR=name)
             # The sysroot is for our own paths; others are the system's.
@@ -79,6 +102,22 @@ class Install(unittest.TestCase):
             (tracing / "available_filter_functions_addrs").write_text(
                 "ffffffff81000104 f_two\n")
             self.assertEqual(run(str(folder / "consumer"), str(root)), "f_two\n")
+
+    @unittest.skipUnless(shutil.which("clang"), "no clang, which compiles for BPF")
+    def test_a_session_program_compiles_in_both_forms(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", name)
+            header, = folder.rglob("include/ksweep/session.bpf.h")
+            source = folder / "session.bpf.c"
+            source.write_text(SESSION_PROGRAM)
+            multiarch = run("g++", "-print-multiarch").strip()
+            for is_ctx in "01":
+                run("clang", "-target", "bpf", "-g", "-O2", "-Wall", "-Wextra",
+                    "-Werror", "-I/usr/include/" + multiarch,
+                    "-I" + str(header.parent.parent),
+                    "-DKSWEEP_SESSION_CTX=" + is_ctx, "-c", str(source),
+                    "-o", str(folder / "session.bpf.o"))
 
     def test_a_second_build_does_nothing(self):
         self.assertIn("no work to do", run("ninja", "-C", BUILD, "-n"))
