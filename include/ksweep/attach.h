@@ -30,12 +30,15 @@ inline constexpr uint32_t kMaxPerLink = 131070;
 // Makes `prog` a program of `kind`, between bpf_object__open() and
 // bpf_object__load(): the kernel wants the attach type at load. Any section
 // name that libbpf does not know or takes for a kprobe, as SEC("kprobe") and
-// SEC("kprobe.multi"), will do.
+// SEC("kprobe.multi"), will do. From then on bpf_program__attach() and a
+// skeleton's attach() leave the program alone.
 //
-// FailedPrecondition if the program is loaded already, was given another type
-// than its section's before, or has a section name of another type, as
-// SEC("fentry/x"), or of sleepable programs. Unimplemented for a kind that this
-// version cannot attach.
+// FailedPrecondition if the program is loaded already, was prepared for a kind
+// that needs another type or given one by other means, or has a section name of
+// another type, as SEC("fentry/x"), or of sleepable programs. In a section that
+// is named for a kind, as SEC("kprobe.multi"), a program whose auto-attach is
+// off (bpf_program__set_autoattach()) counts as prepared for it. Unimplemented
+// for a kind that this version cannot attach.
 absl::Status PrepareProgram(bpf_program* prog, Kind kind);
 
 // Refused functions that the error of OnRefused::kFail names.

@@ -2,7 +2,9 @@
 
 #include <bpf/libbpf.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -109,11 +111,20 @@ absl::Status CheckSection(const bpf_program& prog, const KindAbi& abi) {
       Av(KindName(abi.kind))));
 }
 
+bool IsOfAKind(const LoadType& load_type) {
+  return std::any_of(
+      std::begin(kKindAbis), std::end(kKindAbis),
+      [&](const KindAbi& abi) { return LoadTypeOf(abi) == load_type; });
+}
+
 // True if nobody chose a kind for the program yet. What the section name
-// stands for is no choice: PrepareProgram() replaces it.
+// stands for is no choice: PrepareProgram() replaces it. If it chose just that,
+// auto-attach, which it turns off, tells that it did.
 bool IsUnprepared(const bpf_program& prog) {
   const LoadType now = LoadTypeOf(prog);
-  return now.prog_type == BPF_PROG_TYPE_UNSPEC || now == SectionLoadType(prog);
+  if (now.prog_type == BPF_PROG_TYPE_UNSPEC) return true;
+  if (now != SectionLoadType(prog)) return false;
+  return bpf_program__autoattach(&prog) || !IsOfAKind(now);
 }
 
 int SetLoadType(bpf_program* prog, const LoadType& load_type) {
@@ -203,9 +214,12 @@ absl::Status PrepareProgram(bpf_program* prog, Kind kind) {
   const int err = SetLoadType(prog, wanted);
   // libbpf's answer for an object that was loaded without this program.
   if (err == -EBUSY) return AlreadyLoaded(*prog);
-  if (err == 0) return absl::OkStatus();
-  return ErrnoStatus(-err, absl::StrFormat("setting the type of program '%s'",
-                                           bpf_program__name(prog)));
+  if (err != 0) {
+    return ErrnoStatus(-err, absl::StrFormat("setting the type of program '%s'",
+                                             bpf_program__name(prog)));
+  }
+  bpf_program__set_autoattach(prog, false);
+  return absl::OkStatus();
 }
 
 }  // namespace ksweep

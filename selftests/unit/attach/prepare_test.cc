@@ -172,6 +172,59 @@ TEST(PrepareProgram, OtherKindsAreUnimplemented) {
   }
 }
 
+struct TwiceCase {
+  const char* section;
+  Kind first, second;
+};
+
+// Also where the first is what the section stands for, and with either
+// knowledge of libbpf about sections.
+constexpr TwiceCase kTwiceCases[] = {
+    {"kprobe.multi", Kind::kKprobeMulti, Kind::kKprobeSession},
+    {"kprobe.multi", Kind::kKretprobeMulti, Kind::kKprobeSession},
+    {"kprobe.multi", Kind::kKprobeSession, Kind::kKprobeMulti},
+    {"kprobe.session", Kind::kKprobeSession, Kind::kKretprobeMulti},
+    {"kprobe.session", Kind::kKprobeMulti, Kind::kKprobeSession},
+    {"kprobe", Kind::kKprobeMulti, Kind::kKprobeSession},
+    {"ours", Kind::kKprobeSession, Kind::kKprobeMulti},
+};
+
+void ExpectSecondKindIsRefused(const TwiceCase& c) {
+  OpenObject object(c.section);
+  ASSERT_TRUE(PrepareProgram(object.prog(), c.first).ok()) << c.section;
+  const auto before = bpf_program__expected_attach_type(object.prog());
+  const absl::Status status = PrepareProgram(object.prog(), c.second);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition)
+      << c.section << ": " << KindName(c.second);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("prepared for another kind"));
+  EXPECT_EQ(bpf_program__expected_attach_type(object.prog()), before);
+  EXPECT_TRUE(PrepareProgram(object.prog(), c.first).ok()) << c.section;
+}
+
+TEST(PrepareProgram, BugCase55_ASecondKindIsRefused) {
+  for (const TwiceCase& c : kTwiceCases) ExpectSecondKindIsRefused(c);
+}
+
+TEST(PrepareProgram, BugCase55_ASecondKindIsRefusedWithSectionsRegistered) {
+  // For ever: unregistering the last handler makes libbpf 1.1 crash.
+  const int first = libbpf_register_prog_handler(
+      "ksweep_prepare_test", BPF_PROG_TYPE_KPROBE, bpf_attach_type{}, nullptr);
+  ASSERT_GT(first, 0);
+  const int session = libbpf_register_prog_handler(
+      "kprobe.session+", BPF_PROG_TYPE_KPROBE, kSession, nullptr);
+  ASSERT_GT(session, 0);
+  for (const TwiceCase& c : kTwiceCases) ExpectSecondKindIsRefused(c);
+  EXPECT_EQ(libbpf_unregister_prog_handler(session), 0);
+}
+
+TEST(PrepareProgram, AutoAttachOffIsNoChoiceInASectionOfNoKind) {
+  OpenObject object("kprobe/vfs_read");
+  bpf_program__set_autoattach(object.prog(), false);
+  EXPECT_TRUE(PrepareProgram(object.prog(), Kind::kKprobeSession).ok());
+  EXPECT_FALSE(bpf_program__autoattach(object.prog()));
+}
+
 struct OtherKindCase {
   const char* section;
   bpf_prog_type type;
