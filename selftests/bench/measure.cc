@@ -1,23 +1,16 @@
 #include "selftests/bench/measure.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <numeric>
 #include <random>
 
+#include "selftests/bench/interleave.h"
 #include "selftests/testing/alloc_counter.h"
 
 namespace ksweep::bench {
 namespace {
 
 constexpr int64_t kSlowNs = 1'000'000'000;
-
-int64_t ThreadCpuNs() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
-}
 
 int64_t TimeOf(const Way& way) {
   const int64_t start = ThreadCpuNs();
@@ -31,22 +24,15 @@ int64_t PeakOf(const Way& way) {
   return testing::GetAllocStats().peak_bytes;
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle]
-                                : (values[middle - 1] + values[middle]) / 2;
-}
-
 // The times of a way, the shortest of them, and the floor's beside them.
-struct Times {
+struct WayTimes {
   std::vector<int64_t> own;
   std::vector<int64_t> floor;
 
   bool slow() const { return !own.empty() && own.back() > kSlowNs; }
 };
 
-Figures FiguresOf(const Way& way, const Times& times, uint64_t lines) {
+Figures FiguresOf(const Way& way, const WayTimes& times, uint64_t lines) {
   constexpr double kNsPerMs = 1e6;
   std::vector<double> ratios, ms, over;
   for (size_t i = 0; i < times.own.size(); ++i) {
@@ -74,7 +60,7 @@ Figures FiguresOf(const Way& way, const Times& times, uint64_t lines) {
 
 void RunRepetition(const std::vector<Way>& ways,
                    const std::vector<size_t>& order,
-                   std::vector<Times>* times) {
+                   std::vector<WayTimes>* times) {
   std::vector<int64_t> now(ways.size(), -1);
   for (size_t w : order) {
     if (!(*times)[w].slow()) now[w] = TimeOf(ways[w]);
@@ -93,7 +79,7 @@ std::vector<Figures> Measure(const std::vector<Way>& ways, uint64_t lines,
   std::vector<size_t> order(ways.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::mt19937 random(1);
-  std::vector<Times> times(ways.size());
+  std::vector<WayTimes> times(ways.size());
   for (int rep = 0; rep < reps; ++rep) {
     // So that none always runs behind the one that leaves the caches cold.
     std::shuffle(order.begin(), order.end(), random);

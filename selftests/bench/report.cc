@@ -51,9 +51,8 @@ Target ShareTarget(const Figures& ksweep, const Figures& other) {
 
 std::string Verdict(const Target& target) {
   if (!target.pass()) return "MISS";
-  return target.stretch != 0 && target.value <= target.stretch
-             ? "PASS (stretch)"
-             : "PASS";
+  return target.stretch != 0 && target.Meets(target.stretch) ? "PASS (stretch)"
+                                                             : "PASS";
 }
 
 std::string Quoted(const std::string& text) {
@@ -63,13 +62,6 @@ std::string Quoted(const std::string& text) {
     quoted += c;
   }
   return quoted + '"';
-}
-
-std::string TargetJson(const Target& target) {
-  return absl::StrFormat(
-      R"({"what": %s, "value": %.4f, "must": %.4f, "stretch": %.4f, "unit": %s, "pass": %s})",
-      Quoted(target.what), target.value, target.must, target.stretch,
-      Quoted(target.unit), target.pass() ? "true" : "false");
 }
 
 std::string FiguresJson(const Figures& f) {
@@ -95,6 +87,13 @@ std::string CellJson(const Cell& cell) {
 }
 
 }  // namespace
+
+std::string TargetJson(const Target& target) {
+  return absl::StrFormat(
+      R"({"what": %s, "value": %.4f, "must": %.4f, "stretch": %.4f, "unit": %s, "pass": %s})",
+      Quoted(target.what), target.value, target.must, target.stretch,
+      Quoted(target.unit), target.pass() ? "true" : "false");
+}
 
 std::vector<Target> TargetsFor(const Cell& cell, bool live) {
   const Figures& ksweep = KsweepFigures(cell);
@@ -137,8 +136,9 @@ std::vector<Target> TargetsFor(const std::vector<Cell>& cells) {
 
 std::string FormatTarget(const Target& target) {
   std::string text =
-      absl::StrFormat("  %s: %.3g%s%s, at most %.3g", target.what, target.value,
-                      target.unit.empty() ? "" : " ", target.unit, target.must);
+      absl::StrFormat("  %s: %.3g%s%s, at %s %.3g", target.what, target.value,
+                      target.unit.empty() ? "" : " ", target.unit,
+                      target.at_least ? "least" : "most", target.must);
   if (target.stretch != 0) {
     absl::StrAppendFormat(&text, " (stretch %.3g)", target.stretch);
   }

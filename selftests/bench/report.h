@@ -11,15 +11,20 @@
 
 namespace ksweep::bench {
 
-// A number that should not be above `must`; below `stretch` is better still.
+// A number that should not be above `must`, or, if `at_least` is set, below it;
+// `stretch` is better still.
 struct Target {
   std::string what;
   double value = 0;
   double must = 0;
   double stretch = 0;  // 0: none
   std::string unit;
+  bool at_least = false;
 
-  bool pass() const { return value <= must; }
+  bool Meets(double limit) const {
+    return at_least ? value >= limit : value <= limit;
+  }
+  bool pass() const { return Meets(must); }
 };
 
 // One question put to one source.
@@ -47,6 +52,7 @@ std::vector<Target> TargetsFor(const Cell& cell, bool live);
 std::vector<Target> TargetsFor(const std::vector<Cell>& cells);
 
 std::string FormatCell(const Cell& cell, const SourceReport& source);
+std::string TargetJson(const Target& target);
 std::string FormatTarget(const Target& target);
 std::string ToJson(const std::vector<SourceReport>& sources,
                    const std::vector<Target>& memory);

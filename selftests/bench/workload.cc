@@ -50,15 +50,6 @@ TextNames ReadNames(const std::string& path) {
   return text;
 }
 
-// Like a name of the text, in length and in its first half.
-std::string MakeAbsent(const std::string& name, std::mt19937_64* random) {
-  std::string absent = name;
-  const size_t at = name.size() / 2 + (*random)() % (name.size() + 1) / 2;
-  absent[std::min(at, name.size() - 1)] =
-      static_cast<char>('a' + (*random)() % 26);
-  return absent;
-}
-
 // A source whose file can be read as often as one likes.
 Source CheckedSource(Source source) {
   source.lines = CountLines(source.path);
@@ -112,6 +103,14 @@ std::vector<std::string> DumpNames() {
   return names;
 }
 
+std::string AbsentLike(const std::string& name, std::mt19937_64* random) {
+  std::string absent = name;
+  const size_t at = name.size() / 2 + (*random)() % (name.size() + 1) / 2;
+  absent[std::min(at, name.size() - 1)] =
+      static_cast<char>('a' + (*random)() % 26);
+  return absent;
+}
+
 std::vector<std::string> DrawNames(const Source& source) {
   TextNames text = ReadNames(source.path);
   std::mt19937_64 random(kSeed);
@@ -127,7 +126,7 @@ std::vector<std::string> DrawNames(const Source& source) {
   const size_t present = names.size();
   absl::flat_hash_set<std::string> made;
   while (names.size() < kMostNames) {
-    std::string absent = MakeAbsent(names[random() % present], &random);
+    std::string absent = AbsentLike(names[random() % present], &random);
     if (!text.lines.contains(absent) && made.insert(absent).second) {
       names.push_back(std::move(absent));
     }

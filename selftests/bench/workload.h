@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,9 @@ std::vector<std::string> DumpNames();
 // (but at most 60,000), and names that are not there but look as if. The first
 // one is there.
 std::vector<std::string> DrawNames(const Source& source);
+
+// A name like `name`, in length and in its first half, which may exist.
+std::string AbsentLike(const std::string& name, std::mt19937_64* random);
 
 // `cnt` globs with a few matches each, made from functions of the text: heads,
 // tails and middles of names.
