@@ -26,6 +26,7 @@ FlagText SplitFlag(const std::string& arg) {
   std::replace(text.name.begin(), text.name.end(), '-', '_');
   if (text.name == "v") text.name = "verbose";
   if (text.name == "h") text.name = "help";
+  if (text.name == "o") text.name = "output";
   if (equals != std::string::npos) text.value = arg.substr(equals + 1);
   return text;
 }
@@ -53,7 +54,7 @@ class Parser {
     while (next_ < args_.size()) {
       const std::string& arg = args_[next_++];
       if (arg == "--") break;
-      if (arg.empty() || arg[0] != '-') {
+      if (arg.empty() || arg[0] != '-' || arg == "-") {
         line_.requests.push_back(arg);
       } else if (absl::Status status = ParseFlag(arg); !status.ok()) {
         return status;

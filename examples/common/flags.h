@@ -27,7 +27,9 @@ struct CommandLine {
 //
 //   --name=value  --name value   any flag; `name` with `_` or `-`
 //   --name  --noname             a bool
-//   -name                        the same as --name; -v is --verbose
+//   -name                        the same as --name; -v is --verbose, -o is
+//                                --output
+//   -                            a request
 //   --                           only requests from here on
 //
 // InvalidArgument names the flag and the remedy. Flags before it stay set.

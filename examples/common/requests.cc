@@ -59,6 +59,11 @@ absl::StatusOr<std::vector<ksweep::Request>> ReadRequests(
     requests = *std::move(loaded);
   }
   for (const std::string& text : texts) {
+    if (text == "-") {
+      return absl::InvalidArgumentError(
+          "-: no request; requests are read from the standard input with "
+          "--requests=-");
+    }
     absl::StatusOr<ksweep::Request> request = ksweep::Request::Parse(text);
     if (!request.ok()) return request.status();
     requests.push_back(*std::move(request));

@@ -140,6 +140,9 @@ class ResolveTest(unittest.TestCase):
         self.assert_usage_error("alpha", "be[ta", says=["be[ta", "3"])
         self.assert_usage_error("", says=["1"])
 
+    def test_dash_is_no_request(self):
+        self.assert_usage_error("-", says=["--requests=-"])
+
     def test_malformed_request_file_with_its_line(self):
         path = os.path.join(self.temp, "probes.txt")
         write("/", path, b"alpha\n# comment\nbe[ta\n")

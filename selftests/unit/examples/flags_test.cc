@@ -13,6 +13,7 @@ ABSL_FLAG(bool, test_on, true, "on unless set");
 ABSL_FLAG(int, test_number, 7, "a number");
 ABSL_FLAG(std::string, test_text, "", "a text");
 ABSL_FLAG(bool, verbose, false, "what -v stands for");
+ABSL_FLAG(std::string, output, "", "what -o stands for");
 // Begins with "no" and is no negation.
 ABSL_FLAG(bool, notable, false, "a name that begins with no");
 
@@ -105,13 +106,21 @@ TEST_F(FlagsTest, AfterTwoDashesOnlyRequests) {
   EXPECT_FALSE(absl::GetFlag(FLAGS_test_off));
 }
 
-TEST_F(FlagsTest, HelpVersionAndVerbose) {
+TEST_F(FlagsTest, OneDashIsARequest) {
+  const auto line = ParseFlags(Args{"a", "-", "b"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->requests, (Args{"a", "-", "b"}));
+}
+
+TEST_F(FlagsTest, HelpVersionAndShortNames) {
   EXPECT_TRUE(ParseFlags(Args{"--help"})->help);
   EXPECT_TRUE(ParseFlags(Args{"x", "-h"})->help);
   EXPECT_TRUE(ParseFlags(Args{"--version"})->version);
   EXPECT_FALSE(ParseFlags(Args{"--", "--help"})->help);
   ASSERT_TRUE(ParseFlags(Args{"-v"}).ok());
   EXPECT_TRUE(absl::GetFlag(FLAGS_verbose));
+  ASSERT_TRUE(ParseFlags(Args{"-o", "file"}).ok());
+  EXPECT_EQ(absl::GetFlag(FLAGS_output), "file");
 }
 
 struct RefusedCase {
@@ -123,7 +132,6 @@ TEST_F(FlagsTest, RefusedNamesFlagAndRemedy) {
   const RefusedCase kCases[] = {
       {{"--nope"}, "--nope: there is no such flag; --help lists them"},
       {{"-nope=1"}, "-nope=1: there is no such flag"},
-      {{"-"}, "-: there is no such flag"},
       {{"--=1"}, "--=1: there is no such flag"},
       {{"---"}, "---: there is no such flag"},
       {{"--test_number=x"}, "--test_number=x: this value does not fit"},
