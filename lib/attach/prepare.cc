@@ -117,16 +117,6 @@ bool IsOfAKind(const LoadType& load_type) {
       [&](const KindAbi& abi) { return LoadTypeOf(abi) == load_type; });
 }
 
-// True if nobody chose a kind for the program yet. What the section name
-// stands for is no choice: PrepareProgram() replaces it. If it chose just that,
-// auto-attach, which it turns off, tells that it did.
-bool IsUnprepared(const bpf_program& prog) {
-  const LoadType now = LoadTypeOf(prog);
-  if (now.prog_type == BPF_PROG_TYPE_UNSPEC) return true;
-  if (now != SectionLoadType(prog)) return false;
-  return bpf_program__autoattach(&prog) || !IsOfAKind(now);
-}
-
 int SetLoadType(bpf_program* prog, const LoadType& load_type) {
   // A change of type makes libbpf forget the section's handler (libbpf commit
   // d6e6286a12e7 "libbpf: disassociate section handler on explicit
@@ -160,6 +150,14 @@ absl::StatusOr<KindAbi> FindKindAbi(Kind kind) {
   return absl::UnimplementedError(
       absl::StrFormat("cannot attach %s yet; this version attaches %s",
                       Av(KindName(kind)), AttachableKinds()));
+}
+
+bool IsUnprepared(const bpf_program& prog) {
+  const LoadType now = LoadTypeOf(prog);
+  if (now.prog_type == BPF_PROG_TYPE_UNSPEC) return true;
+  if (now != SectionLoadType(prog)) return false;
+  // Auto-attach, which PrepareProgram() turns off, tells whether that was it.
+  return bpf_program__autoattach(&prog) || !IsOfAKind(now);
 }
 
 absl::Status CheckProgram(const bpf_program& prog, const KindAbi& abi) {

@@ -25,6 +25,10 @@ struct KindAbi {
 // cannot attach.
 absl::StatusOr<KindAbi> FindKindAbi(Kind kind);
 
+// True if nobody chose a kind for the program yet. What the section name
+// stands for is no choice: PrepareProgram() replaces it.
+bool IsUnprepared(const bpf_program& prog);
+
 // Ok if `prog` is loaded, and for the kind; else FailedPrecondition. The kernel
 // would only say EINVAL.
 absl::Status CheckProgram(const bpf_program& prog, const KindAbi& abi);

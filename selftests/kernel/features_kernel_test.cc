@@ -22,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "ksweep/features.h"
 #include "ksweep/status.h"
+#include "lib/attach/choose_kind.h"
 #include "lib/attach/fd_budget.h"
 #include "lib/attach/perf_kprobe.h"
 #include "selftests/kernel/kernel_test_util.h"
@@ -174,6 +175,23 @@ TEST(Features, NotPermittedIsNotNo) {
                           .ends_with("by its BTF the kernel has it");
     return hint == KernelHas("CONFIG_FPROBE") ? 0 : 50;
   });
+}
+
+TEST(ChooseKind, TheBestThatTheKernelHas) {
+  ResolveOptions options;
+  options.kinds = {Kind::kKprobeMulti, Kind::kKprobe};
+  const KindFit fit =
+      FitOf(testing::ResolveHere({"vfs_read", "vfs_write"}, options));
+  count_bpf* skeleton = count_bpf__open();
+  ASSERT_NE(skeleton, nullptr);
+  const absl::StatusOr<KindChoice> choice =
+      ChooseKind(ShapeOf(*skeleton->progs.count), &fit, Features::Running());
+  count_bpf__destroy(skeleton);
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  EXPECT_EQ(choice->kind,
+            KernelHas("CONFIG_FPROBE") ? Kind::kKprobeMulti : Kind::kKprobe);
+  EXPECT_THAT(choice->why, HasSubstr("which 2 of 2 targets fit"));
+  printf("%s\n", choice->why.c_str());
 }
 
 // The counting program, loaded for single kprobes.
