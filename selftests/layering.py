@@ -23,6 +23,7 @@ PUBLIC_HEADERS = {
     "kind.h": "resolve",
     "request.h": "resolve",
     "resolve.h": "resolve",
+    "diff.h": "resolve",
     "attach.h": "attach",
     "features.h": "attach",
     "attachment.h": "attach",
