@@ -156,6 +156,22 @@ enum class OnMissing : uint8_t {
   kReport,
 };
 
+// What becomes of a function that requests with different cookies match.
+// Requests without a cookie have no say, whatever the policy.
+enum class CookieConflicts : uint8_t {
+  // It is left out as CookieConflict, which names two of the requests.
+  kReport,
+  // The cookie of the first such request. The one case in which the order of
+  // the requests matters.
+  kFirstWins,
+  // The cookie of exact requests, for they mean this function; CookieConflict
+  // if these do not agree, or if there are none and globs do not agree.
+  kExactBeatsGlob,
+  // All of them: attached once for each cookie, see Target::more_cookies, as
+  // many links as the function with the most cookies has, and as many hits.
+  kSplitLinks,
+};
+
 enum class Untested : uint8_t {
   // Without any filter list, globs and predicates fail.
   kRefuse,
@@ -179,6 +195,7 @@ struct ResolveOptions {
   KindSet kinds = {Kind::kKprobeMulti};
   OnMissing missing = OnMissing::kFail;
   Untested untested = Untested::kRefuse;
+  CookieConflicts cookie_conflicts = CookieConflicts::kReport;
   // Exact `f` also takes the compiler's copies f.isra.N, f.constprop.N,
   // f.part.N, f.lto_priv.N and f.<hash>.
   bool clones = false;

@@ -228,7 +228,10 @@ void Assembler::AddTarget(const Passed& passed) {
   const absl::Span<const SymbolRow> rows = RowsOf(sweep_, candidate);
   Target target;
   target.addr = candidate.addr;
-  target.cookie = judge_.CookieOf(candidate);
+  const CookieChoice cookies = judge_.ChooseCookies(candidate);
+  target.cookie = cookies.cookie;
+  target.more_cookies =
+      builder_->text().Copy(absl::MakeConstSpan(cookies.more));
   target.name = builder_->text().Copy(rows[0].name());
   target.module = modules_[candidate.owner];
   if (rows.size() > 1) {

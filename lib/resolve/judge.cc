@@ -14,7 +14,8 @@ bool Within(uint64_t addr, uint64_t begin, uint64_t end) {
 
 }  // namespace
 
-Judge::Judge(const JudgeFacts& facts) : facts_(facts) {}
+Judge::Judge(const JudgeFacts& facts)
+    : facts_(facts), cookies_(facts.requests, facts.cookie_conflicts) {}
 
 bool Judge::IsRequestedExactly(const Candidate& candidate) const {
   for (uint32_t request : facts_.sweep.sets.Get(candidate.requests)) {
@@ -35,30 +36,16 @@ std::optional<Refusal> Judge::RefuseAtAll(const Candidate& candidate) const {
   if (entry != nullptr && !IsRequestedExactly(candidate)) {
     return Refusal{Reason::kDefaultDenied, entry->reason};
   }
-  const Request* first = nullptr;
-  for (uint32_t index : facts_.sweep.sets.Get(candidate.requests)) {
-    const Request& request = facts_.requests[index];
-    if (!request.cookie().has_value()) continue;
-    if (first == nullptr) {
-      first = &request;
-    } else if (*first->cookie() != *request.cookie()) {
-      return Refusal{
-          Reason::kCookieConflict,
-          facts_.text->Copy(absl::StrFormat(
-              "'%s' has cookie %d, '%s' has %d", first->ToString(),
-              *first->cookie(), request.ToString(), *request.cookie()))};
-    }
+  const CookieChoice cookies = ChooseCookies(candidate);
+  if (cookies.has_conflict()) {
+    return Refusal{Reason::kCookieConflict,
+                   facts_.text->Copy(DescribeConflict(cookies))};
   }
   return std::nullopt;
 }
 
-uint64_t Judge::CookieOf(const Candidate& candidate) const {
-  for (uint32_t request : facts_.sweep.sets.Get(candidate.requests)) {
-    if (facts_.requests[request].cookie().has_value()) {
-      return *facts_.requests[request].cookie();
-    }
-  }
-  return 0;
+CookieChoice Judge::ChooseCookies(const Candidate& candidate) const {
+  return cookies_.Choose(facts_.sweep.sets.Get(candidate.requests));
 }
 
 std::optional<Refusal> Judge::Refuse(const Candidate& candidate,

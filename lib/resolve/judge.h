@@ -9,6 +9,7 @@
 #include "ksweep/resolve.h"
 #include "lib/base/arena.h"
 #include "lib/resolve/candidates.h"
+#include "lib/resolve/cookies.h"
 #include "lib/resolve/deny.h"
 #include "lib/resolve/sweep.h"
 #include "lib/source/blacklist.h"
@@ -29,6 +30,7 @@ struct JudgeFacts {
   ListState filter_list = ListState::kNotNeeded;
   bool by_name = false;
   bool try_untested = false;
+  CookieConflicts cookie_conflicts = CookieConflicts::kReport;
   Arena* text;  // for details that are made up
 };
 
@@ -42,8 +44,8 @@ class Judge {
   // Why it does not fit `kind`; nothing if it does.
   std::optional<Refusal> Refuse(const Candidate& candidate, Kind kind) const;
 
-  // The cookie of a candidate that is not refused.
-  uint64_t CookieOf(const Candidate& candidate) const;
+  // The cookies of a candidate, without conflict if it is not refused.
+  CookieChoice ChooseCookies(const Candidate& candidate) const;
 
   bool IsUntested(const Candidate& candidate, Kind kind) const {
     return NeedsFilterList(kind) && candidate.traceable == Traceable::kUnknown;
@@ -60,6 +62,7 @@ class Judge {
   }
 
   const JudgeFacts facts_;
+  const CookieRule cookies_;
 };
 
 }  // namespace ksweep

@@ -281,7 +281,8 @@ absl::StatusOr<Resolution> Resolver::Run() {
   const Judge judge({sweep_, denies, builder_.requests(),
                      blacklist_.has_value() ? &*blacklist_ : nullptr,
                      join_.list, join_.by_name,
-                     options_.untested == Untested::kTry, &builder_.text()});
+                     options_.untested == Untested::kTry,
+                     options_.cookie_conflicts, &builder_.text()});
   Assemble(*plan_, sweep_, candidates_, judge, options_.kinds, &builder_);
   SetCookies();
   builder_.set_by_name(join_.by_name);
