@@ -19,9 +19,11 @@ enum class KernelFile : uint8_t {
   kBlacklist,             // sys/kernel/debug/kprobes/blacklist
   kLockdown,              // sys/kernel/security/lockdown
   kBtfDir,                // sys/kernel/btf, a folder: one file per object
+  kNotes,                 // sys/kernel/notes: the build id
+  kBootId,                // proc/sys/kernel/random/boot_id
 };
 
-inline constexpr int kKernelFileCnt = 7;
+inline constexpr int kKernelFileCnt = 9;
 
 // The path of a kernel file below a root, without a leading slash.
 std::string_view KernelFilePath(KernelFile file);

@@ -20,6 +20,8 @@ constexpr std::array<Place, kKernelFileCnt> kPlaces = {{
     {"sys/kernel/debug/kprobes/blacklist", ""},
     {"sys/kernel/security/lockdown", ""},
     {"sys/kernel/btf", ""},
+    {"sys/kernel/notes", ""},
+    {"proc/sys/kernel/random/boot_id", ""},
 }};
 
 const Place& PlaceOf(KernelFile file) {

@@ -27,6 +27,8 @@ constexpr PlaceCase kPlaceCases[] = {
     {KernelFile::kBlacklist, "sys/kernel/debug/kprobes/blacklist", ""},
     {KernelFile::kLockdown, "sys/kernel/security/lockdown", ""},
     {KernelFile::kBtfDir, "sys/kernel/btf", ""},
+    {KernelFile::kNotes, "sys/kernel/notes", ""},
+    {KernelFile::kBootId, "proc/sys/kernel/random/boot_id", ""},
 };
 
 static_assert(std::size(kPlaceCases) == kKernelFileCnt);

@@ -1,0 +1,95 @@
+// From a name to the one record that may have it: a minimal-like perfect hash
+// whose buckets each have a pilot, the number that scatters their names over
+// free slots. About 21 bits a name for the whole of it, two reads a lookup.
+
+#ifndef KSWEEP_LIB_INDEX_LOCATOR_H_
+#define KSWEEP_LIB_INDEX_LOCATOR_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/hash.h"
+#include "lib/index/packed_array.h"
+
+namespace ksweep {
+
+struct LocatorShape {
+  uint64_t seed = 0;
+  uint32_t buckets = 0;
+  uint32_t slots = 0;  // a power of two is not needed
+  uint8_t value_bits = 1;
+  // What free slots hold; values are below it.
+  uint32_t none = 0;
+};
+
+// Does not own its bytes.
+class Locator {
+ public:
+  // A locator without names.
+  Locator() = default;
+
+  // DataLoss if the sizes do not fit the shape. Reads nothing but them.
+  static absl::StatusOr<Locator> Make(const LocatorShape& shape,
+                                      std::string_view pilots,
+                                      std::string_view slots);
+
+  uint64_t seed() const { return shape_.seed; }
+  uint32_t none() const { return shape_.none; }
+
+  // The steps of a lookup, apart so that others can go on while memory is
+  // fetched. `hash` is that of the name with seed().
+  const char* PilotOf(uint64_t hash) const {
+    return pilots_ + MulHigh(hash, shape_.buckets);
+  }
+  uint64_t SlotOf(uint64_t hash, uint8_t pilot) const {
+    return MulHigh(Scatter(hash, pilot), shape_.slots);
+  }
+  const char* SlotBytes(uint64_t slot) const {
+    return slots_ + slot * shape_.value_bits / 8;
+  }
+  uint32_t ValueAt(uint64_t slot) const {
+    return static_cast<uint32_t>(LoadPacked(slots_, slot, shape_.value_bits));
+  }
+
+  // The value of the name with this hash; any value or none() for one that the
+  // locator was not made with.
+  uint32_t Lookup(uint64_t hash) const {
+    if (shape_.slots == 0) return shape_.none;
+    return ValueAt(SlotOf(hash, static_cast<uint8_t>(*PilotOf(hash))));
+  }
+
+  bool empty() const { return shape_.slots == 0; }
+
+  static uint64_t MulHigh(uint64_t a, uint64_t b) {
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
+  }
+  static uint64_t Scatter(uint64_t hash, uint8_t pilot) {
+    return (hash ^ (pilot + uint64_t{1}) * kHash0) * kHash1;
+  }
+
+ private:
+  LocatorShape shape_;
+  const char* pilots_ = nullptr;
+  const char* slots_ = nullptr;
+};
+
+struct LocatorBytes {
+  LocatorShape shape;
+  std::string pilots;
+  std::string slots;
+};
+
+// For distinct names and a value for each, below `none`. Internal if no seed
+// works, which distinct names cannot bring about.
+absl::StatusOr<LocatorBytes> BuildLocator(
+    absl::Span<const std::string_view> names, absl::Span<const uint32_t> values,
+    uint32_t none);
+
+}  // namespace ksweep
+
+#endif  // KSWEEP_LIB_INDEX_LOCATOR_H_

@@ -1,0 +1,65 @@
+// What few lookups need: types, and the further records of a name.
+
+#ifndef KSWEEP_LIB_INDEX_SIDE_TABLES_H_
+#define KSWEEP_LIB_INDEX_SIDE_TABLES_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace ksweep {
+
+// Symbols that lie together are mostly of one type, but for its case, which is
+// in the record.
+class TypeRuns {
+ public:
+  // Records from `offset` on have `type`, a lower-case letter or any other
+  // byte. Offsets ascend.
+  static void Append(uint32_t offset, char type, std::string* packed);
+
+  // DataLoss for what Append() did not make.
+  static absl::StatusOr<TypeRuns> Make(std::string_view packed);
+
+  char TypeAt(uint32_t offset, bool upper) const;
+  size_t bytes() const { return packed_.size(); }
+
+ private:
+  static constexpr size_t kRunBytes = 5;
+
+  std::string_view packed_;
+};
+
+// `type` as a lower-case letter and whether it was a capital.
+inline bool SplitType(char* type) {
+  if (*type < 'A' || *type > 'Z') return false;
+  *type = static_cast<char>(*type + ('a' - 'A'));
+  return true;
+}
+
+// The records of names that have several, but for the one that the locator
+// knows.
+class Duplicates {
+ public:
+  // The others by the offset of the located one.
+  using Lists = std::map<uint32_t, std::vector<uint32_t>>;
+
+  static std::string Pack(const Lists& lists);
+  // DataLoss if the sizes do not fit.
+  static absl::StatusOr<Duplicates> Make(std::string_view packed);
+
+  // Appends the others of the name located at `offset`, ascending; they are
+  // below `end`. False if the table is damaged.
+  bool Find(uint32_t offset, uint32_t end, std::vector<uint32_t>* others) const;
+
+ private:
+  std::string_view samples_;  // of every 16th list: u32 offset, u32 place
+  std::string_view lists_;
+};
+
+}  // namespace ksweep
+
+#endif  // KSWEEP_LIB_INDEX_SIDE_TABLES_H_

@@ -1,0 +1,282 @@
+// Table: from names to symbols.
+
+#include <algorithm>
+
+#include "lib/index/table_records.h"
+
+namespace ksweep {
+namespace {
+
+// What of two words of a slot, as they lie in memory, belongs to a piece of
+// each length.
+struct PieceMask {
+  uint64_t low, high;
+};
+
+constexpr uint64_t FirstBytes(size_t cnt) {
+  if (cnt == 0) return 0;
+  if (cnt >= 8) return ~uint64_t{0};
+  return std::endian::native == std::endian::little
+             ? (uint64_t{1} << (8 * cnt)) - 1
+             : ~uint64_t{0} << (64 - 8 * cnt);
+}
+
+constexpr std::array<PieceMask, 16> kPieceMasks = [] {
+  std::array<PieceMask, 16> masks = {};
+  for (size_t size = 0; size < masks.size(); ++size) {
+    masks[size] = {FirstBytes(size), FirstBytes(size > 8 ? size - 8 : 0)};
+  }
+  return masks;
+}();
+
+// 0 if the bytes at `*name` start with the piece; steps over it in any case.
+inline uint64_t DifferFrom(const Dictionary::Slot& slot, const char** name) {
+  const PieceMask& mask = kPieceMasks[slot.size];
+  const uint64_t low = LoadU64(slot.bytes) ^ LoadU64(*name);
+  const uint64_t high = LoadU64(slot.bytes + 8) ^ LoadU64(*name + 8);
+  *name += slot.size;
+  return (low & mask.low) | (high & mask.high);
+}
+
+}  // namespace
+
+// Compares two codes at a time with what is at `*name`, of which Query has
+// zeros enough behind `end`, and steps over it.
+inline bool Table::MatchCodes(const char* codes, uint32_t cnt,
+                              const char** name, const char* end) const {
+  const char* at = *name;
+  for (; cnt >= 2; cnt -= 2, codes += 3) {
+    const uint32_t two = LoadLe<uint32_t>(codes);
+    uint64_t differ = DifferFrom(slots_[two & kCodeMask], &at);
+    differ |= DifferFrom(slots_[two >> kCodeBits & kCodeMask], &at);
+    if (differ != 0 || at > end) return false;
+  }
+  if (cnt != 0) {
+    const uint16_t code = LoadLe<uint16_t>(codes) & kCodeMask;
+    if (DifferFrom(slots_[code], &at) != 0) return false;
+  }
+  *name = at;
+  return at <= end;
+}
+
+// The same for a name with escapes.
+bool Table::MatchesLong(const Record& record, const char** name,
+                        const char* end) const {
+  const uint32_t cnt = record.head & kRefBit ? record.cnt - 2 : record.cnt;
+  for (uint32_t i = 0; i < cnt; ++i) {
+    const uint16_t code = CodeAt(record.codes, i);
+    if (code == kEscapeCode) {
+      if (++i == cnt || *name == end) return false;
+      const auto byte = static_cast<unsigned char>(**name);
+      if (CodeAt(record.codes, i) != byte) return false;
+      ++*name;
+    } else if (DifferFrom(slots_[code], name) != 0 || *name > end) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Table::MatchPieces(const Record& record, uint32_t cnt, const char** name,
+                        const char* end) const {
+  if (record.is_long()) return MatchesLong(record, name, end);
+  return MatchCodes(record.codes, cnt, name, end);
+}
+
+bool Table::MatchesRef(const Record& record, uint32_t offset, const char* name,
+                       const char* end) const {
+  Record target;
+  return ReadRefTarget(record, offset, &target) &&
+         MatchPieces(record, record.cnt - 2, &name, end) &&
+         MatchPieces(target, target.cnt, &name, end) && name == end;
+}
+
+inline bool Table::Matches(const Record& record, uint32_t offset,
+                           const Query& query) const {
+  const char* name = query.data();
+  const char* const end = name + query.size();
+  if (record.is_long() || record.head & kRefBit) [[unlikely]] {
+    if (record.head & kRefBit) return MatchesRef(record, offset, name, end);
+    return MatchesLong(record, &name, end) && name == end;
+  }
+  return MatchCodes(record.codes, record.cnt, &name, end) && name == end;
+}
+
+bool Table::ReadLongRecord(const char* p, Record* record) const {
+  const auto start = static_cast<uint64_t>(p - records_);
+  if (start > shape_.record_bytes) return false;
+  LeReader reader({p, shape_.record_bytes - start});
+  const uint64_t cnt = reader.TakeLeb();
+  // Two codes a byte is the most that a name can have.
+  if (!reader.ok() || cnt > 2 * kMaxNameBytes + 2) return false;
+  record->cnt = static_cast<uint32_t>(cnt);
+  record->codes = reader.rest().data();
+  record->end =
+      static_cast<uint32_t>(record->codes - records_) + CodeBytes(record->cnt);
+  return CodeBytes(record->cnt) <= reader.rest().size();
+}
+
+void Table::PrefetchRecord(uint32_t offset) const {
+  if (offset >= shape_.record_bytes) return;
+  __builtin_prefetch(records_ + offset);
+  __builtin_prefetch(records_ + offset + 24);
+  __builtin_prefetch(page_bases_ + 4 * size_t{offset >> kPageShift});
+}
+
+inline LookupState Table::Locate(const Query& query, uint32_t* offset,
+                                 Record* record) const {
+  *offset = locator_.Lookup(query.Hash(locator_.seed()));
+  if (*offset >= shape_.record_bytes) {
+    return *offset == locator_.none() ? LookupState::kAbsent
+                                      : LookupState::kDamaged;
+  }
+  if (!ReadRecord(*offset, record)) return LookupState::kDamaged;
+  return Matches(*record, *offset, query) ? LookupState::kFound
+                                          : LookupState::kAbsent;
+}
+
+AddressLookup Table::FindAddress(const Query& query) const {
+  if (NeedsPadSearch(query.name())) [[unlikely]] {
+    const AddressLookup pad = FindPad(query);
+    if (pad.state != LookupState::kAbsent) return pad;
+  }
+  uint32_t offset;
+  Record record;
+  const LookupState state = Locate(query, &offset, &record);
+  if (state != LookupState::kFound) return {state, 0};
+  return {LookupState::kFound, AddressOfCompact(record.compact)};
+}
+
+AddressLookup Table::AddressOf(const Query& query, uint32_t offset) const {
+  if (offset >= shape_.record_bytes) {
+    return {offset == locator_.none() ? LookupState::kAbsent
+                                      : LookupState::kDamaged,
+            0};
+  }
+  Record record;
+  if (!ReadRecord(offset, &record)) return {LookupState::kDamaged, 0};
+  if (!Matches(record, offset, query)) return {};
+  return {LookupState::kFound, AddressOfCompact(record.compact)};
+}
+
+AddressLookup Table::FindPad(const Query& query) const {
+  const Query base(query.name().substr(kPadPrefix.size()));
+  std::vector<uint32_t> offsets;
+  const LookupState state = LocateAll(base, &offsets);
+  if (state != LookupState::kFound) return {state, 0};
+  AddressLookup lowest;
+  for (uint32_t offset : offsets) {
+    Record record;
+    if (!ReadRecord(offset, &record)) return {LookupState::kDamaged, 0};
+    if (!(record.head & kPadBit)) continue;
+    const uint64_t addr =
+        AddressOfCompact(record.compact) - shape_.pad_distance;
+    if (!lowest.found() || addr < lowest.addr) {
+      lowest = {LookupState::kFound, addr};
+    }
+  }
+  return lowest;
+}
+
+// The records of all symbols with that name, ascending.
+LookupState Table::LocateAll(const Query& query,
+                             std::vector<uint32_t>* offsets) const {
+  uint32_t offset;
+  Record record;
+  const LookupState state = Locate(query, &offset, &record);
+  if (state != LookupState::kFound) return state;
+  offsets->push_back(offset);
+  if (!duplicates_.Find(offset, shape_.record_bytes, offsets)) {
+    return LookupState::kDamaged;
+  }
+  std::sort(offsets->begin(), offsets->end());
+  return state;
+}
+
+bool Table::FindAll(const Query& query, std::vector<Entry>* entries) const {
+  std::vector<uint32_t> offsets;
+  if (NeedsPadSearch(query.name())) {
+    const Query base(query.name().substr(kPadPrefix.size()));
+    if (LocateAll(base, &offsets) == LookupState::kDamaged) return false;
+    for (uint32_t offset : offsets) {
+      Record record;
+      if (!ReadRecord(offset, &record)) return false;
+      if (record.head & kPadBit) entries->push_back({offset, true});
+    }
+    if (!entries->empty()) return true;
+    offsets.clear();
+  }
+  if (LocateAll(query, &offsets) == LookupState::kDamaged) return false;
+  for (uint32_t offset : offsets) entries->push_back({offset, false});
+  return true;
+}
+
+bool Table::AppendPieces(const Record& record, uint32_t cnt, size_t* size,
+                         NameBuffer* buffer) const {
+  char* const out = buffer->Prepare(*size + cnt * kMaxPieceBytes);
+  size_t at = *size;
+  for (uint32_t i = 0; i < cnt; ++i) {
+    const uint16_t code = CodeAt(record.codes, i);
+    if (code == kEscapeCode && record.is_long()) {
+      if (++i == cnt) return false;
+      out[at++] = static_cast<char>(CodeAt(record.codes, i));
+      continue;
+    }
+    const Dictionary::Slot& slot = slots_[code];
+    std::memcpy(out + at, slot.bytes, sizeof(slot));
+    at += slot.size;
+  }
+  *size = at;
+  return at <= kMaxNameBytes;
+}
+
+bool Table::AppendName(uint32_t offset, const Record& record, size_t* size,
+                       NameBuffer* buffer) const {
+  if (!(record.head & kRefBit)) {
+    return AppendPieces(record, record.cnt, size, buffer);
+  }
+  Record target;
+  return ReadRefTarget(record, offset, &target) &&
+         AppendPieces(record, record.cnt - 2, size, buffer) &&
+         AppendPieces(target, target.cnt, size, buffer);
+}
+
+bool Table::Describe(const Entry& entry, NameBuffer* buffer,
+                     IndexSymbolView* symbol) const {
+  Record record;
+  if (!ReadRecord(entry.offset, &record)) return false;
+  size_t size = 0;
+  buffer->Clear();
+  if (entry.is_pad) {
+    size = kPadPrefix.size();
+    std::memcpy(buffer->Prepare(size), kPadPrefix.data(), size);
+  }
+  if (!AppendName(entry.offset, record, &size, buffer)) return false;
+  const Segment& segment = SegmentOf(record.compact);
+  symbol->addr = segment.base + (record.compact - segment.compact) -
+                 (entry.is_pad ? shape_.pad_distance : 0);
+  symbol->type = types_.TypeAt(entry.offset, record.head & kUpperBit);
+  symbol->name = buffer->View(size);
+  symbol->module = owners_[segment.owner];
+  return true;
+}
+
+bool Table::SlidesAt(const Entry& entry) const {
+  Record record;
+  return ReadRecord(entry.offset, &record) && SegmentOf(record.compact).slides;
+}
+
+bool Table::DescribeWithSize(const Entry& entry, NameBuffer* buffer,
+                             IndexSymbolView* symbol) const {
+  if (!Describe(entry, buffer, symbol)) return false;
+  Record record;
+  if (!ReadRecord(entry.offset, &record)) return false;
+  const auto segment =
+      static_cast<uint32_t>(&SegmentOf(record.compact) - segments_.data());
+  Place place;
+  if (!FindPlace(segment, symbol->addr, &place)) return false;
+  symbol->size = place.size;
+  return true;
+}
+
+}  // namespace ksweep
