@@ -1,9 +1,5 @@
 #include "lib/attach/arrange.h"
 
-#include <map>
-#include <string>
-#include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -12,50 +8,25 @@
 namespace ksweep {
 namespace {
 
-constexpr uint32_t kNoProgram = UINT32_MAX;
-
-// The programs for a target, by index.
-struct Choice {
-  uint32_t at_return = kNoProgram;
-  uint32_t at_entry = kNoProgram;  // also what runs at both
-};
-
 class Arranger {
  public:
-  explicit Arranger(AttachmentState& state) : state_(state) {}
+  explicit Arranger(AttachmentState& state) : state_(state), groups_(state) {}
 
   void Add(uint32_t target_index);
-  std::vector<LinkGroup> Take() &&;
+  std::vector<LinkGroup> Take() && { return std::move(groups_).Take(); }
 
  private:
-  Choice Choose(const Target& target) const;
-  void AddSlot(uint32_t target_index, const Choice& choice, uint32_t rank);
-  void AddToGroup(uint32_t program, uint32_t rank, std::string_view module,
-                  uint32_t slot);
+  void AddSlot(uint32_t target_index, const ProgramChoice& choice,
+               uint32_t rank);
   uint64_t CookieOf(const Target& target, uint32_t rank) const;
 
-  // Role, program, rank, module: the order of attaching.
-  using Key = std::tuple<Role, uint32_t, uint32_t, std::string>;
-
   AttachmentState& state_;
-  std::map<Key, std::vector<uint32_t>> groups_;
+  SlotGroups groups_;
 };
-
-Choice Arranger::Choose(const Target& target) const {
-  Choice choice;
-  for (uint32_t i = 0; i < state_.programs.size(); ++i) {
-    const Kind kind = state_.programs[i].kind;
-    if (!target.kinds.Has(kind)) continue;
-    uint32_t& chosen =
-        RoleOf(kind) == Role::kReturn ? choice.at_return : choice.at_entry;
-    if (chosen == kNoProgram) chosen = i;
-  }
-  return choice;
-}
 
 void Arranger::Add(uint32_t target_index) {
   const Target& target = state_.resolution.targets()[target_index];
-  const Choice choice = Choose(target);
+  const ProgramChoice choice = ChoosePrograms(state_, target);
   if (choice.at_return == kNoProgram && choice.at_entry == kNoProgram) return;
   const size_t slot_cnt = 1 + target.more_cookies.size();
   for (uint32_t rank = 0; rank < slot_cnt; ++rank) {
@@ -63,7 +34,7 @@ void Arranger::Add(uint32_t target_index) {
   }
 }
 
-void Arranger::AddSlot(uint32_t target_index, const Choice& choice,
+void Arranger::AddSlot(uint32_t target_index, const ProgramChoice& choice,
                        uint32_t rank) {
   const Target& target = state_.resolution.targets()[target_index];
   const auto index = static_cast<uint32_t>(state_.slots.size());
@@ -71,32 +42,16 @@ void Arranger::AddSlot(uint32_t target_index, const Choice& choice,
   slot.target = target_index;
   slot.addr = target.addr;
   slot.cookie = CookieOf(target, rank);
+  slot.rank = rank;
   state_.slots.push_back(slot);
   state_.targets.push_back(target_index);
-  AddToGroup(choice.at_return, rank, target.module, index);
-  AddToGroup(choice.at_entry, rank, target.module, index);
+  groups_.Add(choice.at_return, rank, target.module, index);
+  groups_.Add(choice.at_entry, rank, target.module, index);
 }
 
 uint64_t Arranger::CookieOf(const Target& target, uint32_t rank) const {
   if (!state_.resolution.has_cookies()) return state_.slots.size();
   return rank == 0 ? target.cookie : target.more_cookies[rank - 1];
-}
-
-void Arranger::AddToGroup(uint32_t program, uint32_t rank,
-                          std::string_view module, uint32_t slot) {
-  if (program == kNoProgram) return;
-  const Kind kind = state_.programs[program].kind;
-  const bool by_owner = state_.options.updatable || LinksByOwner(kind);
-  Key key(RoleOf(kind), program, rank, by_owner ? module : "");
-  groups_[std::move(key)].push_back(slot);
-}
-
-std::vector<LinkGroup> Arranger::Take() && {
-  std::vector<LinkGroup> groups;
-  for (auto& [key, slots] : groups_) {
-    groups.push_back({std::get<1>(key), std::get<3>(key), std::move(slots)});
-  }
-  return groups;
 }
 
 }  // namespace
@@ -145,6 +100,37 @@ absl::Status CheckKinds(absl::Span<const Kind> kinds) {
 bool LinksByOwner(Kind kind) {
   return kind == Kind::kFentryMulti || kind == Kind::kFexitMulti ||
          kind == Kind::kFsessionMulti;
+}
+
+ProgramChoice ChoosePrograms(const AttachmentState& state,
+                             const Target& target) {
+  ProgramChoice choice;
+  for (uint32_t i = 0; i < state.programs.size(); ++i) {
+    const Kind kind = state.programs[i].kind;
+    if (!target.kinds.Has(kind)) continue;
+    uint32_t& chosen =
+        RoleOf(kind) == Role::kReturn ? choice.at_return : choice.at_entry;
+    if (chosen == kNoProgram) chosen = i;
+  }
+  return choice;
+}
+
+void SlotGroups::Add(uint32_t program, uint32_t rank, std::string_view module,
+                     uint32_t slot) {
+  if (program == kNoProgram) return;
+  const Kind kind = state_.programs[program].kind;
+  const bool by_owner = state_.options.updatable || LinksByOwner(kind);
+  Key key(RoleOf(kind), program, rank, by_owner ? module : "");
+  groups_[std::move(key)].push_back(slot);
+}
+
+std::vector<LinkGroup> SlotGroups::Take() && {
+  std::vector<LinkGroup> groups;
+  for (auto& [key, slots] : groups_) {
+    const auto& [role, program, rank, module] = key;
+    groups.push_back({program, module, rank, std::move(slots)});
+  }
+  return groups;
 }
 
 std::vector<LinkGroup> Arrange(AttachmentState& state,

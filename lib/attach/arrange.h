@@ -4,6 +4,10 @@
 #define KSWEEP_LIB_ATTACH_ARRANGE_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +29,38 @@ absl::Status CheckKinds(absl::Span<const Kind> kinds);
 
 // True for kinds whose links are for functions of one BTF object each.
 bool LinksByOwner(Kind kind);
+
+inline constexpr uint32_t kNoProgram = UINT32_MAX;
+
+// The programs for a target, as indices into AttachmentState::programs.
+struct ProgramChoice {
+  uint32_t at_return = kNoProgram;
+  uint32_t at_entry = kNoProgram;  // also what runs at both
+};
+
+ProgramChoice ChoosePrograms(const AttachmentState& state,
+                             const Target& target);
+
+// Slots by what they can share a link in.
+class SlotGroups {
+ public:
+  // Has to outlive it.
+  explicit SlotGroups(const AttachmentState& state) : state_(state) {}
+
+  // `rank` differs for slots of one function. Nothing for kNoProgram.
+  void Add(uint32_t program, uint32_t rank, std::string_view module,
+           uint32_t slot);
+
+  // In the order in which they are to be attached.
+  std::vector<LinkGroup> Take() &&;
+
+ private:
+  // Role, program, rank, module: the order of attaching.
+  using Key = std::tuple<Role, uint32_t, uint32_t, std::string>;
+
+  const AttachmentState& state_;
+  std::map<Key, std::vector<uint32_t>> groups_;
+};
 
 // The slots of the targets that fit, appended to `state`, for its programs; the
 // groups in the order in which they are to be attached: returns before entries,

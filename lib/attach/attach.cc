@@ -214,23 +214,7 @@ void Attacher::FillReport(int64_t total_ns) {
   report.syscalls = meter_.calls();
   report.attach_ns = meter_.ns();
   report.total_ns = total_ns;
-  report.links = static_cast<uint32_t>(state_->links.size());
-  CountKinds(report);
-}
-
-void Attacher::CountKinds(AttachReport& report) const {
-  for (const Slot& slot : state_->slots) report.attached += slot.attached;
-  for (const LinkMembers& members : state_->members) {
-    const Kind kind = state_->programs[members.program].kind;
-    auto& kinds = report.kinds;
-    auto place = std::find_if(
-        kinds.begin(), kinds.end(),
-        [kind](const KindReport& counted) { return counted.kind == kind; });
-    if (place == kinds.end()) place = kinds.insert(kinds.end(), {kind, 0, 0});
-    place->attached += members.slots.size();
-    ++place->links;
-  }
-  report.kind = state_->programs.front().kind;
+  CountAttached(*state_);
 }
 
 absl::StatusOr<Attachment> Attach(const Resolution& resolution,

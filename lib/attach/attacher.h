@@ -50,7 +50,6 @@ class Attacher {
   absl::Status Reserve(absl::Span<const LinkGroup> groups);
   absl::Status LinkAll(std::vector<LinkGroup> groups);
   void LeaveOutRefused(LinkGroup& group) const;
-  void CountKinds(AttachReport& report) const;
   void FillReport(int64_t total_ns);
 
   MeteredBpfSys meter_;

@@ -1,5 +1,6 @@
 #include "ksweep/attachment.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -32,6 +33,25 @@ absl::StatusOr<LinkStats> ReadLinkStats(BpfSys& sys, const Link& link) {
 std::string FunctionName(const Target& target) {
   if (target.module.empty()) return std::string(target.name);
   return absl::StrFormat("%s [%s]", Av(target.name), Av(target.module));
+}
+
+void CountAttached(AttachmentState& state) {
+  AttachReport& report = state.report;
+  report.attached = 0;
+  for (const Slot& slot : state.slots) report.attached += slot.attached;
+  report.kinds.clear();
+  for (const LinkMembers& members : state.members) {
+    const Kind kind = state.programs[members.program].kind;
+    auto& kinds = report.kinds;
+    auto place = std::find_if(
+        kinds.begin(), kinds.end(),
+        [kind](const KindReport& counted) { return counted.kind == kind; });
+    if (place == kinds.end()) place = kinds.insert(kinds.end(), {kind, 0, 0});
+    place->attached += members.slots.size();
+    ++place->links;
+  }
+  report.kind = state.programs.front().kind;
+  report.links = static_cast<uint32_t>(state.links.size());
 }
 
 void SetReady(const AttachOptions& options, bool ready) {

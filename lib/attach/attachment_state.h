@@ -22,7 +22,8 @@ namespace ksweep {
 struct AttachedProgram {
   Kind kind = Kind::kKprobeMulti;
   int fd = -1;
-  UniqueFd own;  // what fd is, if the attachment can be changed later
+  UniqueFd own;        // what fd is, if the attachment can be changed later
+  bool works = false;  // the kernel took it for a link
 };
 
 // A function's place in an attachment.
@@ -30,6 +31,7 @@ struct Slot {
   uint32_t target = 0;  // kNoTarget: no function any more
   uint64_t cookie = 0;
   uint64_t addr = 0;  // 0 by name
+  uint32_t rank = 0;  // differs for the slots of one function
   bool attached = false;
   bool refused = false;
 };
@@ -38,6 +40,7 @@ struct Slot {
 struct LinkMembers {
   uint32_t program = 0;  // index into AttachmentState::programs
   std::string module;    // of updatable attachments
+  uint32_t rank = 0;     // of all slots
   std::vector<uint32_t> slots;
 };
 
@@ -58,6 +61,9 @@ struct AttachmentState {
 
 // "vfs_read" or "nft_do_chain [nf_tables]".
 std::string FunctionName(const Target& target);
+
+// What is attached now, to state.report.
+void CountAttached(AttachmentState& state);
 
 // Sets AttachOptions::ready, if there is one.
 void SetReady(const AttachOptions& options, bool ready);

@@ -12,7 +12,8 @@ absl::Status GroupLinker::Run(const LinkGroup& group) && {
   group_ = &group;
   const size_t limit =
       std::min<size_t>(options_.max_per_link, factory_.max_per_link());
-  const absl::Status status = LinkAccepted(*this, group.slots, limit);
+  const absl::Status status = LinkAccepted(
+      *this, group.slots, limit, state_.programs[group.program].works);
   if (status.ok() || group.slots.size() != 1) return status;
   return Annotate(status, FunctionName(TargetOf(group.slots.front())));
 }
@@ -45,10 +46,16 @@ bool GroupLinker::IsTrusted(uint32_t slot) const {
 }
 
 void GroupLinker::Keep(Link link, absl::Span<const uint32_t> slots) {
-  for (uint32_t slot : slots) state_.slots[slot].attached = true;
+  for (uint32_t slot : slots) {
+    // One that is refused at the entry may be attached at the return.
+    state_.slots[slot].attached = !state_.slots[slot].refused;
+  }
+  state_.programs[group_->program].works = true;
   state_.links.push_back(std::move(link));
-  state_.members.push_back(
-      {group_->program, group_->module, {slots.begin(), slots.end()}});
+  state_.members.push_back({group_->program,
+                            group_->module,
+                            group_->rank,
+                            {slots.begin(), slots.end()}});
   progress_.attached += slots.size();
 }
 

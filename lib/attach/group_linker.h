@@ -28,6 +28,7 @@ struct AttachProgress {
 struct LinkGroup {
   uint32_t program = 0;  // index into AttachmentState::programs
   std::string module;
+  uint32_t rank = 0;  // which of the cookies of their targets
   std::vector<uint32_t> slots;
 };
 

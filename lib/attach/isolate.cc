@@ -33,8 +33,12 @@ std::vector<size_t> Spread(size_t n, size_t cnt) {
 
 class Isolation {
  public:
-  Isolation(LinkMaker& maker, std::vector<uint32_t> slots, size_t max_per_link)
-      : maker_(maker), pending_(std::move(slots)), limit_(max_per_link) {}
+  Isolation(LinkMaker& maker, std::vector<uint32_t> slots, size_t max_per_link,
+            bool call_works)
+      : maker_(maker),
+        pending_(std::move(slots)),
+        limit_(max_per_link),
+        call_works_(call_works) {}
 
   absl::Status Run() {
     while (!pending_.empty()) {
@@ -65,7 +69,7 @@ class Isolation {
   size_t last_cnt_ = 0;    // of the last try
   size_t step_ = kNoStep;  // slots to go on looking with
   uint32_t refused_cnt_ = 0;
-  bool call_works_ = false;
+  bool call_works_;
 };
 
 absl::StatusOr<Link> Isolation::Try(size_t first, size_t cnt) {
@@ -229,8 +233,8 @@ Fault FaultOf(int err) {
 }
 
 absl::Status LinkAccepted(LinkMaker& maker, std::vector<uint32_t> slots,
-                          size_t max_per_link) {
-  return Isolation(maker, std::move(slots), max_per_link).Run();
+                          size_t max_per_link, bool call_works) {
+  return Isolation(maker, std::move(slots), max_per_link, call_works).Run();
 }
 
 }  // namespace ksweep

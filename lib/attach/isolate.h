@@ -65,8 +65,11 @@ inline constexpr size_t kMaxProbes = 16;
 // The whole rest is tried again after the 1st, 2nd, 4th, 8th, … refused slot:
 // soon where they are few, and seldom where they are many. When the call itself
 // is at fault: 1 + kMaxProbes.
+//
+// `call_works`: links were made with the same program before, so that it is the
+// functions in any case.
 absl::Status LinkAccepted(LinkMaker& maker, std::vector<uint32_t> slots,
-                          size_t max_per_link);
+                          size_t max_per_link, bool call_works = false);
 
 }  // namespace ksweep
 

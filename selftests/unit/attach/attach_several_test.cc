@@ -206,5 +206,22 @@ TEST_F(AttachSeveralTest, EachOfSeveralCookiesIsASlot) {
   EXPECT_THAT(fake_.links()[2].cookies, ElementsAre(9));
 }
 
+// The core kernel's link has shown that it is not the call.
+TEST_F(AttachSeveralTest, AllOfAModuleThatIsGoing) {
+  options_.updatable = true;
+  options_.on_refused = OnRefused::kSkip;
+  ResolutionText text;
+  text.Add(0);
+  text.Add(1).module = "going";
+  text.Add(2).module = "going";
+  fake_.RefuseAddr(AddrOf(1), EINVAL);
+  fake_.RefuseAddr(AddrOf(2), EINVAL);
+  const auto attachment = Attach(text.Build());
+  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  EXPECT_EQ(attachment->refused().size(), 2u);
+  EXPECT_TRUE(attachment->IsAttached(0));
+  EXPECT_EQ(attachment->links().size(), 1u);
+}
+
 }  // namespace
 }  // namespace ksweep

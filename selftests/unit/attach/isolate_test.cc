@@ -404,5 +404,18 @@ TEST(Isolate, EndsWithAFickleKernel) {
             status.ok() ? 8u : maker.refused.size());
 }
 
+// With a program that was linked before it is the functions, all of them too.
+TEST(LinkAccepted, AllAreRefusedOfACallThatWorks) {
+  for (const size_t n : {1, 2, 16, 40}) {
+    FakeLinkMaker maker;
+    for (uint32_t slot : Slots(n)) maker.refusals[slot] = ENOENT;
+    const absl::Status status = LinkAccepted(maker, Slots(n), n, true);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(maker.refused.size(), n);
+    EXPECT_THAT(maker.kept, IsEmpty());
+    EXPECT_LE(maker.calls, MaxCalls(n, n));
+  }
+}
+
 }  // namespace
 }  // namespace ksweep
