@@ -33,22 +33,24 @@ namespace ksweep {
 enum class Reason : uint8_t {
   kNotFound,         // no symbol of that name; candidates: its clones
   kModuleNotLoaded,  // no symbol has that owner
-  kAmbiguous,        // several functions where exactly one was demanded
+  kAmbiguous,        // several functions where exactly one was demanded, or
+                     // can be told apart (BTF kinds, see Target::btf_id)
   kNotTraceable,     // not in the kernel's filter list, or outside its text
   kUndecidable,      // a list without addresses has fewer copies than kallsyms
-  kBlacklisted,      // on the kprobe blacklist (perf kprobes only)
+  kBlacklisted,      // on the kprobe blacklist (perf kprobes only), or one of
+                     // the few functions without trampolines (BTF kinds)
   kDenied,           // by a deny request
   kDefaultDenied,    // by the built-in deny list
   kInitSection,      // freed after boot
-  kNoBtf,
-  kNoModuleBtf,
-  kNoSuchBtfId,
-  kUnsupportedPrototype,
-  kNoReturn,
-  kAddressesHidden,  // needs an address that the kernel does not show
-  kNotAFunction,     // data, a `__pfx_` pad, a cold half, …
-  kCookieConflict,   // two requests with different cookies
-  kRefusedByKernel,  // by the attach call
+  kNoBtf,            // no BTF of the kernel, or no FUNC of that name in it
+  kNoModuleBtf,      // no BTF of the module, or a damaged one
+  kNoSuchBtfId,      // that id is not a FUNC of that object
+  kUnsupportedPrototype,  // a trampoline cannot pass its arguments on
+  kNoReturn,              // never returns (fexit and fsession)
+  kAddressesHidden,       // needs an address that the kernel does not show
+  kNotAFunction,          // data, a `__pfx_` pad, a cold half, …
+  kCookieConflict,        // two requests with different cookies
+  kRefusedByKernel,       // by the attach call
 };
 
 // "NotFound", …: the enumerator without its k.
@@ -84,8 +86,13 @@ struct Target {
   // The asked kinds that it fits, and the others with the reason.
   KindSet kinds;
   absl::Span<const Misfit> misfits;
-  uint32_t btf_id = 0;  // 0: not known
-  char type = '?';      // '?' where only the filter list tells of it
+  // Of the FUNC that has its name or one of its aliases, in the BTF of
+  // `module`; empty: of the core kernel. Known if a kind needs BTF, or a BTF
+  // request found it; else 0. The kernel goes from the id to the name and from
+  // there to the first address, so what fits such a kind is the only function
+  // of that name and owner.
+  uint32_t btf_id = 0;
+  char type = '?';  // '?' where only the filter list tells of it
   // Matched only as `name.isra.0` or the like: its parameters may differ.
   bool clone = false;
   // No list said that the kernel accepts it.
@@ -142,10 +149,11 @@ struct ResolveStats {
   std::vector<FileStats> files;           // those opened
   std::vector<Unjoined> unjoined;
   std::vector<std::string> notes;  // fallbacks taken and why, for people
-  // Time inside read(2), in the sweep, in the join, and of all.
+  // Time inside read(2), in the sweep, in the join, with BTF, and of all.
   int64_t read_ns = 0;
   int64_t match_ns = 0;
   int64_t join_ns = 0;
+  int64_t btf_ns = 0;
   int64_t total_ns = 0;
 };
 
@@ -190,6 +198,18 @@ struct DefaultDeny {
 // every system call several times slower.
 absl::Span<const DefaultDeny> DefaultDenyList();
 
+// What BPF trampolines can pass on, which depends on kernel and architecture.
+// The defaults are those of a current x86-64 kernel.
+struct TraceLimits {
+  // Arguments, of which one of more than 8 bytes counts as two. Linux 6.7 on
+  // x86-64; 6 before.
+  uint32_t max_args = 12;
+  // A struct of up to 16 bytes by value. Linux 6.0 on x86-64.
+  bool struct_args = true;
+  // A union, for the kinds with one program per function. Linux 6.18.
+  bool union_args = false;
+};
+
 struct ResolveOptions {
   // How the targets will be attached. A target fits at least one of them.
   KindSet kinds = {Kind::kKprobeMulti};
@@ -205,9 +225,11 @@ struct ResolveOptions {
   absl::Span<const DefaultDeny> default_deny_list = DefaultDenyList();
   // More targets than this fail, with the count. 0: no limit.
   uint64_t max_targets = 0;
+  // For the kinds that need BTF.
+  TraceLimits limits;
   // End the sweep once every exact name was seen: faster, but later instances
   // of the same names are not found. Has no effect with globs, predicates,
-  // addresses or clones.
+  // addresses, BTF or clones.
   bool stop_early = false;
 };
 
@@ -269,7 +291,9 @@ class Resolution {
 };
 
 // Finds the functions for `requests` in one pass over kallsyms and, where the
-// kinds need it, one over the kernel's filter list.
+// kinds need it, one over the kernel's filter list. BTF is read only for the
+// kinds and requests that need it, and only of the modules concerned (for
+// `takes:` of all).
 //
 // The result does not depend on the order of the requests or of the lines.
 //

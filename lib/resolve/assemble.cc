@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_format.h"
+#include "lib/base/abseil.h"
 #include "lib/resolve/symbol_name.h"
 
 namespace ksweep {
@@ -16,7 +19,7 @@ using NameList = std::set<std::string_view>;
 
 class Assembler {
  public:
-  Assembler(const SweepPlan& plan, const SweepResult& sweep,
+  Assembler(const SweepPlan& plan, const BtfPlan& btf, const SweepResult& sweep,
             const Candidates& candidates, const Judge& judge, KindSet kinds,
             ResolutionBuilder* builder);
 
@@ -36,6 +39,8 @@ class Assembler {
   };
 
   void Examine(const Candidate& candidate);
+  void NoteInstance(const Candidate& candidate);
+  bool IsAmbiguous(uint32_t request) const;
   void OmitSharedAddresses();
   void FindAmbiguous();
   void OmitAmbiguous();
@@ -44,6 +49,8 @@ class Assembler {
   void AddOmission(const Omitted& omitted);
   void AddUnmatched();
   Unmatched Explain(uint32_t index);
+  std::string_view DescribeInstances(uint32_t request);
+  std::string_view DescribeNoSymbol(uint32_t request);
   bool HasOwner(const Request& request) const;
   void CollectOmittedNames();
   absl::Span<const std::string_view> CopyNames(const NameList& names);
@@ -62,6 +69,7 @@ class Assembler {
   RequestIndices Served(const Candidate& candidate) const;
 
   const SweepPlan& plan_;
+  const BtfPlan& btf_;
   const SweepResult& sweep_;
   const Candidates& candidates_;
   const Judge& judge_;
@@ -73,6 +81,8 @@ class Assembler {
   std::vector<uint32_t> serves_;  // by request: candidates that passed
   std::vector<bool> ambiguous_;   // by request
   bool any_ambiguous_ = false;
+  // By request of the form kBtfId: all functions of its name.
+  absl::flat_hash_map<uint32_t, std::vector<uint64_t>> instances_;
   // By request: names of what was left out or exists beside it.
   absl::flat_hash_map<uint32_t, NameList> names_;
   absl::flat_hash_map<uint32_t, Refusal> first_refusal_;
@@ -81,10 +91,12 @@ class Assembler {
   absl::Span<const uint32_t> last_copied_set_;
 };
 
-Assembler::Assembler(const SweepPlan& plan, const SweepResult& sweep,
-                     const Candidates& candidates, const Judge& judge,
-                     KindSet kinds, ResolutionBuilder* builder)
+Assembler::Assembler(const SweepPlan& plan, const BtfPlan& btf,
+                     const SweepResult& sweep, const Candidates& candidates,
+                     const Judge& judge, KindSet kinds,
+                     ResolutionBuilder* builder)
     : plan_(plan),
+      btf_(btf),
       sweep_(sweep),
       candidates_(candidates),
       judge_(judge),
@@ -115,7 +127,17 @@ void Assembler::Run() {
   AddUnmatched();
 }
 
+// A BTF id says a name, and not which of its functions is meant.
+void Assembler::NoteInstance(const Candidate& candidate) {
+  for (uint32_t request : RequestsOf(candidate)) {
+    if (RequestAt(request).form() == Request::Form::kBtfId) {
+      instances_[request].push_back(candidate.addr);
+    }
+  }
+}
+
 void Assembler::Examine(const Candidate& candidate) {
+  NoteInstance(candidate);
   std::optional<Refusal> refusal = judge_.RefuseAtAll(candidate);
   if (refusal.has_value()) {
     omitted_.push_back({&candidate, *refusal});
@@ -163,6 +185,13 @@ void Assembler::OmitSharedAddresses() {
   SortOmitted();
 }
 
+bool Assembler::IsAmbiguous(uint32_t request) const {
+  if (serves_[request] == 0) return false;
+  if (RequestAt(request).unique() && serves_[request] > 1) return true;
+  const auto instances = instances_.find(request);
+  return instances != instances_.end() && instances->second.size() > 1;
+}
+
 void Assembler::FindAmbiguous() {
   for (const Passed& passed : passed_) {
     for (uint32_t request : RequestsOf(*passed.candidate)) {
@@ -170,7 +199,7 @@ void Assembler::FindAmbiguous() {
     }
   }
   for (uint32_t i = 0; i < serves_.size(); ++i) {
-    if (!RequestAt(i).unique() || serves_[i] < 2) continue;
+    if (!IsAmbiguous(i)) continue;
     ambiguous_[i] = true;
     any_ambiguous_ = true;
     serves_[i] = 0;
@@ -246,6 +275,8 @@ void Assembler::AddTarget(const Passed& passed) {
                                    : CopySet(RequestsOf(candidate));
   target.kinds = passed.kinds;
   target.misfits = passed.misfits;
+  const BtfMatch* const match = judge_.MatchOf(candidate);
+  if (match != nullptr) target.btf_id = match->id;
   target.type = rows[0].type;
   target.clone = candidate.clone;
   target.untested = passed.untested;
@@ -312,10 +343,12 @@ Unmatched Assembler::Explain(uint32_t index) {
     unmatched.detail = refusal->second.detail;
   } else if (ambiguous_[index]) {
     unmatched.reason = Reason::kAmbiguous;
-  } else if (request.form() == Request::Form::kBtfId ||
-             request.form() == Request::Form::kTakes) {
-    unmatched.reason = Reason::kNoBtf;
-    unmatched.detail = "this version does not read BTF yet";
+    unmatched.detail = DescribeInstances(index);
+  } else if (btf_.refusals.contains(index) &&
+             (HasOwner(request) ||
+              btf_.refusals.at(index).reason != Reason::kNoModuleBtf)) {
+    unmatched.reason = btf_.refusals.at(index).reason;
+    unmatched.detail = btf_.refusals.at(index).detail;
   } else if (!HasOwner(request)) {
     unmatched.reason = Reason::kModuleNotLoaded;
     unmatched.detail = builder_->text().Copy(request.owner().module_pattern());
@@ -327,9 +360,30 @@ Unmatched Assembler::Explain(uint32_t index) {
   } else if (request.form() == Request::Form::kGlob &&
              IsNeverTargetPattern(request.name())) {
     unmatched.reason = Reason::kNotAFunction;
+  } else if (request.form() == Request::Form::kBtfId) {
+    unmatched.detail = DescribeNoSymbol(index);
   }
   unmatched.candidates = CopyNames(names_[index]);
   return unmatched;
+}
+
+std::string_view Assembler::DescribeInstances(uint32_t request) {
+  const auto found = instances_.find(request);
+  if (found == instances_.end()) return {};
+  std::string text = "functions of that name:";
+  for (uint64_t addr : found->second) text += absl::StrFormat(" 0x%x", addr);
+  return builder_->text().Copy(text);
+}
+
+std::string_view Assembler::DescribeNoSymbol(uint32_t request) {
+  for (const BtfName& name : btf_.names) {
+    if (name.request != request) continue;
+    return builder_->text().Copy(
+        absl::StrFormat("BTF calls it '%s', and no symbol has that name: it "
+                        "may be inlined everywhere",
+                        Av(name.name)));
+  }
+  return {};
 }
 
 absl::Span<const std::string_view> Assembler::CopyNames(const NameList& names) {
@@ -342,10 +396,10 @@ absl::Span<const std::string_view> Assembler::CopyNames(const NameList& names) {
 
 }  // namespace
 
-void Assemble(const SweepPlan& plan, const SweepResult& sweep,
-              const Candidates& candidates, const Judge& judge, KindSet kinds,
-              ResolutionBuilder* builder) {
-  Assembler(plan, sweep, candidates, judge, kinds, builder).Run();
+void Assemble(const SweepPlan& plan, const BtfPlan& btf,
+              const SweepResult& sweep, const Candidates& candidates,
+              const Judge& judge, KindSet kinds, ResolutionBuilder* builder) {
+  Assembler(plan, btf, sweep, candidates, judge, kinds, builder).Run();
 }
 
 }  // namespace ksweep

@@ -12,9 +12,9 @@
 namespace ksweep {
 
 // Fills in all of `builder` but its statistics.
-void Assemble(const SweepPlan& plan, const SweepResult& sweep,
-              const Candidates& candidates, const Judge& judge, KindSet kinds,
-              ResolutionBuilder* builder);
+void Assemble(const SweepPlan& plan, const BtfPlan& btf,
+              const SweepResult& sweep, const Candidates& candidates,
+              const Judge& judge, KindSet kinds, ResolutionBuilder* builder);
 
 }  // namespace ksweep
 

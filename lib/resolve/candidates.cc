@@ -24,6 +24,8 @@ void SettleSoftMatches(bool clones, SweepResult* sweep,
         taken = clones;
         row.clone |= taken;
         break;
+      case SoftMatch::How::kBtfClone:
+        break;
       case SoftMatch::How::kSyscall:
         taken = soft.detail == prefix;
         row.plain |= taken;
@@ -80,7 +82,10 @@ bool IsRequestedByName(const SweepPlan& plan, const SweepResult& sweep,
                        const SymbolRow& row) {
   for (uint32_t index : sweep.sets.Get(row.requests)) {
     const Request& request = plan.requests()[index];
-    if (request.form() == Request::Form::kSyscall) return true;
+    if (request.form() == Request::Form::kSyscall ||
+        request.form() == Request::Form::kBtfId) {
+      return true;
+    }
     if (request.form() == Request::Form::kExact &&
         request.name() == row.name()) {
       return true;

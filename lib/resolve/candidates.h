@@ -21,6 +21,8 @@ enum class Traceable : uint8_t {
 };
 
 struct Candidate {
+  static constexpr uint32_t kNoBtfMatch = UINT32_MAX;
+
   uint64_t addr = 0;
   uint32_t owner = 0;
   // Its names in SweepResult::rows; the first is its name, the others its
@@ -30,6 +32,7 @@ struct Candidate {
   uint32_t requests = RequestSets::kEmpty;
   uint32_t list_cnt = 0;  // of an undecidable one: lines in the list, and
   uint32_t ksym_cnt = 0;  // symbols
+  uint32_t btf_match = kNoBtfMatch;  // in BtfMatches::list
   Traceable traceable = Traceable::kUnknown;
   bool clone = false;
 };

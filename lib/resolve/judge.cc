@@ -1,7 +1,10 @@
 #include "lib/resolve/judge.h"
 
+#include <string>
+
 #include "absl/strings/str_format.h"
 #include "lib/base/abseil.h"
+#include "lib/resolve/btf_rules.h"
 
 namespace ksweep {
 namespace {
@@ -58,7 +61,7 @@ std::optional<Refusal> Judge::Refuse(const Candidate& candidate,
   if (!NeedsFilterList(kind)) return RefusePerfKprobe(candidate);
   std::optional<Refusal> refusal = RefuseUntraceable(candidate);
   if (!refusal.has_value() && NeedsBtf(kind)) {
-    return Refusal{Reason::kNoBtf, "this version does not read BTF yet"};
+    return RefuseTrampoline(candidate, kind);
   }
   return refusal;
 }
@@ -98,6 +101,37 @@ std::optional<Refusal> Judge::RefuseUntraceable(
       return std::nullopt;
   }
   return std::nullopt;
+}
+
+std::optional<Refusal> Judge::RefuseTrampoline(const Candidate& candidate,
+                                               Kind kind) const {
+  const bool core = candidate.owner == 0;
+  for (const SymbolRow& row : RowsOf(facts_.sweep, candidate)) {
+    if (!core) break;
+    const std::optional<Refusal> refusal = RefuseTraceName(row.name(), kind);
+    if (refusal.has_value()) return refusal;
+  }
+  const auto no_btf = facts_.btf.no_btf.find(candidate.owner);
+  if (no_btf != facts_.btf.no_btf.end()) return no_btf->second;
+  const BtfMatch* const match = MatchOf(candidate);
+  if (match == nullptr || match->id == 0) {
+    return Refusal{Reason::kNoBtf, "BTF has no function of that name"};
+  }
+  if (match->instances != 1) return RefuseSeveral(*match, core);
+  return RefusePrototype(match->prototype, kind, facts_.limits, facts_.text);
+}
+
+// Linux kernel/bpf/verifier.c, bpf_check_attach_target(): from the id to the
+// name, and from there, in the kernel or in the module, to the first symbol.
+Refusal Judge::RefuseSeveral(const BtfMatch& match, bool core) const {
+  std::string first = "the first";
+  if (core && match.first_addr != 0) {
+    first += absl::StrFormat(" (0x%x)", match.first_addr);
+  }
+  return {Reason::kAmbiguous,
+          facts_.text->Copy(absl::StrFormat(
+              "by BTF id the kernel takes %s of %d functions of that name",
+              first, match.instances))};
 }
 
 // Linux kernel/kprobes.c, check_kprobe_address_safe(): text of the kernel or of

@@ -8,18 +8,15 @@
 
 #include "ksweep/resolve.h"
 #include "lib/base/arena.h"
+#include "lib/resolve/btf_join.h"
 #include "lib/resolve/candidates.h"
 #include "lib/resolve/cookies.h"
 #include "lib/resolve/deny.h"
+#include "lib/resolve/refusal.h"
 #include "lib/resolve/sweep.h"
 #include "lib/source/blacklist.h"
 
 namespace ksweep {
-
-struct Refusal {
-  Reason reason = Reason::kNotTraceable;
-  std::string_view detail;
-};
 
 // What the rules look at beside the candidate. All outlives the judge.
 struct JudgeFacts {
@@ -31,6 +28,8 @@ struct JudgeFacts {
   bool by_name = false;
   bool try_untested = false;
   CookieConflicts cookie_conflicts = CookieConflicts::kReport;
+  const BtfMatches& btf;
+  TraceLimits limits;
   Arena* text;  // for details that are made up
 };
 
@@ -47,6 +46,13 @@ class Judge {
   // The cookies of a candidate, without conflict if it is not refused.
   CookieChoice ChooseCookies(const Candidate& candidate) const;
 
+  // Null if none was looked for.
+  const BtfMatch* MatchOf(const Candidate& candidate) const {
+    return candidate.btf_match == Candidate::kNoBtfMatch
+               ? nullptr
+               : &facts_.btf.list[candidate.btf_match];
+  }
+
   bool IsUntested(const Candidate& candidate, Kind kind) const {
     return NeedsFilterList(kind) && candidate.traceable == Traceable::kUnknown;
   }
@@ -54,6 +60,9 @@ class Judge {
  private:
   bool IsRequestedExactly(const Candidate& candidate) const;
   std::optional<Refusal> RefuseUntraceable(const Candidate& candidate) const;
+  std::optional<Refusal> RefuseTrampoline(const Candidate& candidate,
+                                          Kind kind) const;
+  Refusal RefuseSeveral(const BtfMatch& match, bool core) const;
   std::optional<Refusal> RefusePerfKprobe(const Candidate& candidate) const;
   bool IsInInit(const Candidate& candidate) const;
   bool IsOutsideText(const Candidate& candidate) const;

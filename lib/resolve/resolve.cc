@@ -10,6 +10,8 @@
 #include "lib/base/errno_status.h"
 #include "lib/base/glob.h"
 #include "lib/resolve/assemble.h"
+#include "lib/resolve/btf_join.h"
+#include "lib/resolve/btf_plan.h"
 #include "lib/resolve/candidates.h"
 #include "lib/resolve/deny.h"
 #include "lib/resolve/join.h"
@@ -19,6 +21,7 @@
 #include "lib/resolve/sweep.h"
 #include "lib/resolve/sweep_plan.h"
 #include "lib/source/blacklist.h"
+#include "lib/source/btf_store.h"
 #include "lib/source/list_file.h"
 #include "lib/source/restrictions.h"
 
@@ -32,7 +35,8 @@ class Resolver {
            const ResolveOptions& options)
       : files_(files),
         options_(options),
-        builder_(std::move(requests), options.kinds) {}
+        builder_(std::move(requests), options.kinds),
+        btf_store_(files) {}
 
   absl::StatusOr<Resolution> Run();
 
@@ -43,6 +47,9 @@ class Resolver {
   absl::Status JoinLists();
   absl::Status CheckUntested() const;
   absl::Status ReadBlacklist();
+  void PlanBtfRequests();
+  absl::Status MatchBtf();
+  void AssembleAll();
   absl::Status CheckTargetCnt(const Resolution& resolution) const;
   void SetCookies();
   void FillStats(int64_t start);
@@ -57,11 +64,25 @@ class Resolver {
     }
     return false;
   }
+  bool AnyBtfKind() const {
+    for (int i = 0; i < kKindCnt; ++i) {
+      const Kind kind = static_cast<Kind>(i);
+      if (options_.kinds.Has(kind) && NeedsBtf(kind)) return true;
+    }
+    return false;
+  }
+  bool AnyBtfRequest() const {
+    return std::any_of(builder_.requests().begin(), builder_.requests().end(),
+                       IsBtfForm);
+  }
   ResolveStats& stats() { return builder_.stats(); }
 
   const KernelFiles& files_;
   const ResolveOptions& options_;
   ResolutionBuilder builder_;
+  BtfStore btf_store_;
+  BtfPlan btf_plan_;
+  BtfMatches btf_matches_;
   std::optional<SweepPlan> plan_;
   std::optional<ListFile> kallsyms_;
   SweepResult sweep_;
@@ -71,6 +92,7 @@ class Resolver {
   int64_t lists_read_ns_ = 0;
   int64_t match_ns_ = 0;
   int64_t join_ns_ = 0;
+  int64_t btf_ns_ = 0;
 };
 
 absl::Status Resolver::CheckRequest(const Request& request) const {
@@ -141,7 +163,8 @@ absl::Status Resolver::SweepKallsyms() {
   }
   kallsyms_ = *std::move(kallsyms);
   SweepOptions sweep_options;
-  sweep_options.stop_early = options_.stop_early && !options_.clones;
+  sweep_options.stop_early =
+      options_.stop_early && !options_.clones && !AnyBtfKind();
   absl::Status status = Sweep(*plan_, sweep_options, &*kallsyms_, &sweep_);
   if (!status.ok()) return status;
   if (sweep_.malformed == sweep_.lines) {
@@ -180,10 +203,7 @@ absl::Status Resolver::CheckUntested() const {
     return absl::OkStatus();
   }
   for (const Request& request : builder_.requests()) {
-    if (request.is_exact() || request.deny() ||
-        request.form() == Request::Form::kTakes) {
-      continue;
-    }
+    if (request.is_exact() || request.deny()) continue;
     return Annotate(
         join_.missing,
         absl::StrFormat("'%s' needs the kernel's filter list; %s, or allow "
@@ -217,6 +237,46 @@ absl::Status Resolver::ReadBlacklist() {
   return absl::OkStatus();
 }
 
+void Resolver::PlanBtfRequests() {
+  if (!AnyBtfRequest()) return;
+  const int64_t start = NowNs();
+  btf_plan_ = PlanBtf(builder_.requests(), &btf_store_, &builder_.text());
+  btf_ns_ += NowNs() - start - btf_store_.read_ns();
+}
+
+absl::Status Resolver::MatchBtf() {
+  if (!AnyBtfKind() && !AnyBtfRequest()) return absl::OkStatus();
+  const int64_t start = NowNs();
+  const int64_t read = btf_store_.read_ns() + kallsyms_->read_ns();
+  absl::Status status =
+      JoinBtf({builder_.requests(), options_.kinds, options_.limits,
+               &btf_store_, &*kallsyms_, &builder_.text()},
+              sweep_, &candidates_, &btf_matches_);
+  btf_ns_ +=
+      NowNs() - start - (btf_store_.read_ns() + kallsyms_->read_ns() - read);
+  return status;
+}
+
+void Resolver::AssembleAll() {
+  const DenySet denies(builder_.requests(),
+                       options_.default_deny ? options_.default_deny_list
+                                             : absl::Span<const DefaultDeny>());
+  const Judge judge(
+      {.sweep = sweep_,
+       .denies = denies,
+       .requests = builder_.requests(),
+       .blacklist = blacklist_.has_value() ? &*blacklist_ : nullptr,
+       .filter_list = join_.list,
+       .by_name = join_.by_name,
+       .try_untested = options_.untested == Untested::kTry,
+       .cookie_conflicts = options_.cookie_conflicts,
+       .btf = btf_matches_,
+       .limits = options_.limits,
+       .text = &builder_.text()});
+  Assemble(*plan_, btf_plan_, sweep_, candidates_, judge, options_.kinds,
+           &builder_);
+}
+
 void Resolver::SetCookies() {
   const std::vector<Request>& requests = builder_.requests();
   const bool given =
@@ -244,6 +304,8 @@ void Resolver::FillStats(int64_t start) {
   s.lines = sweep_.lines;
   s.malformed = sweep_.malformed;
   s.malformed_lines = sweep_.malformed_lines;
+  s.files.insert(s.files.end(), btf_store_.stats().begin(),
+                 btf_store_.stats().end());
   s.files.insert(s.files.begin(), join_.files.begin(), join_.files.end());
   s.files.insert(s.files.begin(), kallsyms_->stats());
   for (const Unjoined& unjoined : join_.unjoined) {
@@ -251,13 +313,18 @@ void Resolver::FillStats(int64_t start) {
                           builder_.text().Copy(unjoined.name),
                           builder_.text().Copy(unjoined.module)});
   }
-  s.notes.insert(s.notes.end(), join_.notes.begin(), join_.notes.end());
+  for (const auto* notes :
+       {&join_.notes, &btf_plan_.notes, &btf_matches_.notes}) {
+    s.notes.insert(s.notes.end(), notes->begin(), notes->end());
+  }
   if (s.addresses != AddressState::kFull) {
     s.notes.push_back(ExplainHiddenAddresses(files_));
   }
-  s.read_ns = kallsyms_->read_ns() + join_.read_ns + lists_read_ns_;
+  s.read_ns = kallsyms_->read_ns() + join_.read_ns + lists_read_ns_ +
+              btf_store_.read_ns();
   s.match_ns = match_ns_;
   s.join_ns = join_ns_;
+  s.btf_ns = btf_ns_;
   s.total_ns = NowNs() - start;
 }
 
@@ -265,29 +332,27 @@ absl::StatusOr<Resolution> Resolver::Run() {
   const int64_t start = NowNs();
   absl::Status status = CheckArguments();
   if (!status.ok()) return status;
-  plan_.emplace(builder_.requests());
+  PlanBtfRequests();
+  const int64_t planned = NowNs();
+  plan_.emplace(builder_.requests(), &btf_plan_);
   status = SweepKallsyms();
   if (!status.ok()) return status;
   candidates_ = MakeCandidates(*plan_, options_.clones, &sweep_);
   const int64_t swept = NowNs();
-  match_ns_ = swept - start - kallsyms_->read_ns();
+  match_ns_ = swept - planned - kallsyms_->read_ns();
   const int64_t kallsyms_read = kallsyms_->read_ns();
 
   status = JoinLists();
   if (!status.ok()) return status;
-  const DenySet denies(builder_.requests(),
-                       options_.default_deny ? options_.default_deny_list
-                                             : absl::Span<const DefaultDeny>());
-  const Judge judge({sweep_, denies, builder_.requests(),
-                     blacklist_.has_value() ? &*blacklist_ : nullptr,
-                     join_.list, join_.by_name,
-                     options_.untested == Untested::kTry,
-                     options_.cookie_conflicts, &builder_.text()});
-  Assemble(*plan_, sweep_, candidates_, judge, options_.kinds, &builder_);
-  SetCookies();
-  builder_.set_by_name(join_.by_name);
   join_ns_ = NowNs() - swept - join_.read_ns - lists_read_ns_ -
              (kallsyms_->read_ns() - kallsyms_read);
+  status = MatchBtf();
+  if (!status.ok()) return status;
+  const int64_t joined = NowNs();
+  AssembleAll();
+  SetCookies();
+  builder_.set_by_name(join_.by_name);
+  join_ns_ += NowNs() - joined;
   FillStats(start);
 
   Resolution resolution = std::move(builder_).Build();

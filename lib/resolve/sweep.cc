@@ -198,7 +198,7 @@ void Sweeper::FlagDotted(uint32_t cnt) {
     const char* const name = scan_.begin(dot.line) + kKsymNameColumn;
     if (dot.at <= name) continue;
     const std::string_view base(name, static_cast<size_t>(dot.at - name));
-    if (plan_.exact_cnt() != 0 && filter.MayContain(base)) {
+    if (plan_.wants_suffixes() && filter.MayContain(base)) {
       prefixes_.push_back({name, static_cast<uint32_t>(base.size()), dot.line});
     }
     if (some_functions_ &&

@@ -36,10 +36,11 @@ struct SymbolRow {
 // A match that only holds if something else is known, too.
 struct SoftMatch {
   enum class How : uint8_t {
-    kLlvm,     // if no function has exactly the name
-    kClone,    // if clones are asked for
-    kSyscall,  // if `detail` is the kernel's prefix
-    kNear,     // if ftrace's location is the address asked for
+    kLlvm,      // if no function has exactly the name
+    kClone,     // if clones are asked for
+    kBtfClone,  // never: BTF is of the function, not of its copies
+    kSyscall,   // if `detail` is the kernel's prefix
+    kNear,      // if ftrace's location is the address asked for
   };
   uint32_t row = 0;
   uint32_t request = 0;

@@ -16,11 +16,13 @@ constexpr std::array<std::string_view, 2> kProbeSyscalls = {"getpid", "read"};
 
 }  // namespace
 
-SweepPlan::SweepPlan(absl::Span<const Request> requests) : requests_(requests) {
+SweepPlan::SweepPlan(absl::Span<const Request> requests, const BtfPlan* btf)
+    : requests_(requests), btf_(btf) {
   for (uint32_t i = 0; i < requests.size(); ++i) {
     if (!requests[i].deny()) AddRequest(i);
   }
   AddOtherNames();
+  if (btf_ != nullptr) AddBtfNames();
   MakeNames();
   SortAddresses();
 }
@@ -46,6 +48,8 @@ void SweepPlan::AddRequest(uint32_t index) {
       addresses_.push_back({request.addr(), index});
       break;
     case Request::Form::kBtfId:
+      has_btf_ids_ = true;
+      break;
     case Request::Form::kTakes:
       break;
   }
@@ -71,7 +75,7 @@ void SweepPlan::AddOtherName(std::string name, NameUse use) {
 void SweepPlan::AddSyscall(uint32_t index) {
   for (uint8_t p = 0; p < kSyscallPrefixes.size(); ++p) {
     AddOtherName(std::string(kSyscallPrefixes[p]) + requests_[index].name(),
-                 {NameUse::What::kSyscall, p, index});
+                 {NameUse::What::kSyscall, p, 0, index});
   }
 }
 
@@ -81,11 +85,19 @@ void SweepPlan::AddOtherNames() {
   for (uint8_t p = 0; has_syscalls && p < kSyscallPrefixes.size(); ++p) {
     for (std::string_view name : kProbeSyscalls) {
       AddOtherName(std::string(kSyscallPrefixes[p]) + std::string(name),
-                   {NameUse::What::kSyscallProbe, p, 0});
+                   {NameUse::What::kSyscallProbe, p, 0, 0});
     }
   }
   for (uint8_t m = 0; m < kMarkerCnt; ++m) {
-    AddOtherName(std::string(kMarkerNames[m]), {NameUse::What::kMarker, m, 0});
+    AddOtherName(std::string(kMarkerNames[m]),
+                 {NameUse::What::kMarker, m, 0, 0});
+  }
+}
+
+void SweepPlan::AddBtfNames() {
+  for (const BtfName& name : btf_->names) {
+    AddOtherName(std::string(name.name),
+                 {NameUse::What::kBtf, 0, name.object, name.request});
   }
 }
 

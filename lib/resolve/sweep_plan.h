@@ -14,6 +14,7 @@
 #include "lib/base/glob_set.h"
 #include "lib/base/name_set.h"
 #include "lib/resolve/address_set.h"
+#include "lib/resolve/btf_plan.h"
 
 namespace ksweep {
 
@@ -38,10 +39,11 @@ inline constexpr std::array<std::string_view, 9> kSyscallPrefixes = {
 
 // Why a name is in the set.
 struct NameUse {
-  enum class What : uint8_t { kExact, kSyscall, kSyscallProbe, kMarker };
+  enum class What : uint8_t { kExact, kSyscall, kSyscallProbe, kMarker, kBtf };
   What what = What::kExact;
   uint8_t detail = 0;    // the prefix, or the marker
-  uint32_t request = 0;  // of kExact and kSyscall
+  uint16_t object = 0;   // of kBtf: in BtfPlan::modules
+  uint32_t request = 0;  // of kExact, kSyscall and kBtf
 };
 
 // Immutable once made; refers to the requests it was made of.
@@ -55,8 +57,10 @@ class SweepPlan {
   // An ftrace location is at most this far behind the function's start.
   static constexpr uint64_t kMaxLocationOffset = 8;
 
-  // Invalid requests have been refused before; denies are skipped.
-  explicit SweepPlan(absl::Span<const Request> requests);
+  // Invalid requests have been refused before; denies are skipped. `btf` has
+  // what BTF requests ask for, and outlives this.
+  explicit SweepPlan(absl::Span<const Request> requests,
+                     const BtfPlan* btf = nullptr);
 
   absl::Span<const Request> requests() const { return requests_; }
   const NameSet& names() const { return names_; }
@@ -76,6 +80,11 @@ class SweepPlan {
   }
   uint32_t ExactRequest(uint32_t id) const {
     return exact_requests_.empty() ? id : exact_requests_[id];
+  }
+
+  // For a use of the kind kBtf: whether `module` is the owner it is about.
+  bool IsOfModule(const NameUse& use, std::string_view module) const {
+    return btf_->modules[use.object] == module;
   }
 
   // Globs whose owner can be the core kernel, or a module. The request of glob
@@ -100,6 +109,8 @@ class SweepPlan {
   // was seen.
   bool only_exact() const { return only_exact_; }
   uint32_t exact_cnt() const { return exact_cnt_; }
+  // True if it matters which suffixes of the compiler a name was given.
+  bool wants_suffixes() const { return exact_cnt_ != 0 || has_btf_ids_; }
   // Different names of exact requests. Their ids are below exact_cnt().
   uint32_t exact_name_cnt() const { return exact_name_cnt_; }
   // True if no request cares who owns a symbol.
@@ -115,6 +126,7 @@ class SweepPlan {
   void AddSyscall(uint32_t index);
   void AddOtherName(std::string name, NameUse use);
   void AddOtherNames();
+  void AddBtfNames();
   void MakeNames();
   void SortAddresses();
 
@@ -122,11 +134,12 @@ class SweepPlan {
   std::string_view NameAt(uint32_t use) const;
   NameUse UseAt(uint32_t use) const {
     if (use >= exact_cnt_) return other_uses_[use - exact_cnt_];
-    return {NameUse::What::kExact, 0, ExactRequest(use)};
+    return {NameUse::What::kExact, 0, 0, ExactRequest(use)};
   }
   absl::Span<const NameSet::Repeat> ExtraUses(uint32_t id) const;
 
   absl::Span<const Request> requests_;
+  const BtfPlan* const btf_;
   NameSet names_;
   // Tens of thousands of names have no memory to spare: what usually is the
   // same number is not kept.
@@ -146,6 +159,7 @@ class SweepPlan {
   size_t name_bytes_ = 0;
   bool only_exact_ = true;
   bool any_owner_ = true;
+  bool has_btf_ids_ = false;
 };
 
 }  // namespace ksweep

@@ -62,6 +62,11 @@ void SymbolMatcher::MatchName(const Symbol& symbol, const NameSet::Hit& hit) {
       case NameUse::What::kMarker:
         NoteMarker(symbol, use.detail);
         break;
+      case NameUse::What::kBtf:
+        if (plan_.IsOfModule(use, symbol.module)) {
+          matched_.push_back(use.request);
+        }
+        break;
     }
   });
 }
@@ -85,6 +90,10 @@ void SymbolMatcher::AddSoft(const Symbol& symbol, std::string_view base,
     if (use.what == NameUse::What::kExact &&
         Looks(use.request, symbol.module)) {
       soft_.push_back({0, use.request, how, 0});
+    } else if (use.what == NameUse::What::kBtf &&
+               how == SoftMatch::How::kClone && IsByBtfId(use.request) &&
+               plan_.IsOfModule(use, symbol.module)) {
+      soft_.push_back({0, use.request, SoftMatch::How::kBtfClone, 0});
     }
   });
 }
@@ -128,8 +137,10 @@ void SymbolMatcher::NoteOther(const Symbol& symbol, const NameSet::Hit& hit) {
     plan_.ForEachUse(hit, [this, &symbol](const NameUse& use) {
       if (use.what == NameUse::What::kMarker) {
         NoteMarker(symbol, use.detail);
-      } else if (use.what == NameUse::What::kExact &&
-                 Looks(use.request, symbol.module)) {
+      } else if ((use.what == NameUse::What::kExact &&
+                  Looks(use.request, symbol.module)) ||
+                 (use.what == NameUse::What::kBtf &&
+                  plan_.IsOfModule(use, symbol.module))) {
         result_->seen[use.request].other = true;
       }
     });

@@ -53,6 +53,10 @@ class SymbolMatcher {
            plan_.requests()[request].owner().Matches(module);
   }
 
+  bool IsByBtfId(uint32_t request) const {
+    return plan_.requests()[request].form() == Request::Form::kBtfId;
+  }
+
   const SweepPlan& plan_;
   SweepResult* const result_;
   const bool has_addresses_;

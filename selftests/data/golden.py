@@ -15,6 +15,7 @@ import argparse
 import gzip
 import os
 import re
+import struct
 import sys
 from collections import Counter, defaultdict
 
@@ -51,6 +52,19 @@ PERF_KINDS = ("kprobe", "kretprobe")
 MULTI_KINDS = ("kprobe.multi", "kretprobe.multi", "kprobe.session")
 BTF_KINDS = ("fentry", "fexit", "fsession",
              "fentry.multi", "fexit.multi", "fsession.multi")
+
+
+# What the kernel's verifier refuses by name: for every program, and for those
+# that run at the return.
+TRACE_DENY = """
+    ___migrate_enable migrate_disable migrate_enable rcu_read_unlock_strict
+    preempt_count_add preempt_count_sub __rcu_read_lock __rcu_read_unlock
+    """.split()
+TRACE_NO_RETURN = """
+    __ia32_sys_exit __ia32_sys_exit_group __kunit_abort kunit_try_catch_throw
+    __module_put_and_kthread_exit __x64_sys_exit __x64_sys_exit_group do_exit
+    do_group_exit kthread_complete_and_exit kthread_exit make_task_dead
+    """.split()
 
 
 # --- names and patterns ------------------------------------------------------
@@ -138,6 +152,87 @@ def owner_of(tag):
     return tag.strip()[1:-1] if tag.strip() else CORE  # [xfs] -> xfs
 
 
+class Btf:
+    """The types of one object; ids go on where those of `base` end."""
+
+    EXTRA = {1: (4, 0), 3: (12, 0), 4: (0, 12), 5: (0, 12), 6: (0, 8), 13: (0, 8),
+             14: (4, 0), 15: (0, 12), 17: (4, 0), 19: (0, 12)}
+    MODIFIERS = (8, 9, 10, 11, 18)
+
+    def __init__(self, data, base=None):
+        header_len, type_off, type_len, str_off, str_len = struct.unpack_from("=5I", data, 4)
+        strings = data[header_len + str_off:][:str_len]
+        self.strings = (base.strings if base else b"") + strings
+        self.types = list(base.types) if base else [(0, 0, 0, ())]
+        self.first_id = len(self.types)
+        self.ids = {}  # name of a FUNC -> its ids
+        at = header_len + type_off
+        end = at + type_len
+        while at < end:
+            name, info, third = struct.unpack_from("=3I", data, at)
+            kind, count = info >> 24 & 31, info & 0xffff
+            fixed, each = self.EXTRA.get(kind, (0, 0))
+            at += 12
+            params = ()
+            if kind == 13:
+                params = struct.unpack_from("=%dI" % (2 * count), data, at)[1::2]
+            at += fixed + each * count
+            if kind == 12:
+                self.ids.setdefault(self.string(name), []).append(len(self.types))
+            self.types.append((kind, name, third, params))
+
+    def string(self, offset):
+        return self.strings[offset:self.strings.index(b"\0", offset)].decode("latin-1")
+
+    def func_name(self, number):
+        """The name if that id is one of its own functions, else None."""
+        if not self.first_id <= number < len(self.types) or self.types[number][0] != 12:
+            return None
+        return self.string(self.types[number][1])
+
+    def bare(self, number):
+        while self.types[number][0] in self.MODIFIERS:
+            number = self.types[number][2]
+        return self.types[number]
+
+    def prototype(self, func):
+        _, _, returned, params = self.types[self.types[func][2]]
+        return returned, params
+
+    def pointed_struct(self, number):
+        pointer = self.bare(number)
+        if pointer[0] != 2:
+            return None
+        kind, name, _, _ = self.bare(pointer[2])
+        return self.string(name) if kind in (4, 5, 7) else None
+
+    def size(self, number):
+        """(kind, bytes), None for what has no size in registers."""
+        kind, _, third, _ = self.bare(number)
+        if kind in (0, 2):
+            return kind, (0 if kind == 0 else 8)
+        return kind, (third if kind in (1, 4, 5, 6, 19) else None)
+
+    def unsupported(self, func, program_kind):
+        """True if no trampoline of a current kernel serves the prototype."""
+        returned, params = self.prototype(func)
+        return_kind, return_size = self.size(returned)
+        if return_kind in (4, 5) or return_size is None:
+            return True
+        if return_size > 8 and not program_kind.startswith("fentry"):
+            return True
+        if params and params[-1] == 0:
+            return True
+        words = 0
+        for kind, size in map(self.size, params):
+            if size is None or size == 0 or size > 16:
+                return True
+            if kind == 5 and not program_kind.endswith(".multi"):
+                return True
+            words += (size + 7) // 8
+        return words > 12
+
+
 class Kernel:
     """Everything the folder of one kernel says."""
 
@@ -146,6 +241,7 @@ class Kernel:
         self.functions = defaultdict(dict)
         # (name, owner) of these functions -> how many symbol lines.
         self.function_lines = Counter()
+        self.addresses_of = defaultdict(set)  # the same, as sets; see instances()
         # Data symbols and never-names: name -> owners, address -> names.
         self.other_owners = defaultdict(set)
         self.other_names_at = defaultdict(set)
@@ -167,6 +263,32 @@ class Kernel:
             self.blacklist.append((int(start, 16), int(end, 16)))
 
         self.locations = self.join_addrs_list()
+        self.root = root
+        self.btf_objects = {}  # by owner; None: has none
+
+    def btf(self, owner):
+        if owner not in self.btf_objects:
+            name = "vmlinux" if owner == CORE else owner
+            data = read_file(os.path.join(self.root, "sys/kernel/btf", name))
+            base = None if owner == CORE else self.btf(CORE)
+            usable = data is not None and (owner == CORE or base is not None)
+            self.btf_objects[owner] = Btf(data, base) if usable else None
+        return self.btf_objects[owner]
+
+    def btf_owners(self):
+        """Those that have BTF, loaded or not."""
+        folder = os.path.join(self.root, "sys/kernel/btf")
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        names = {n[:-len(".gz")] if n.endswith(".gz") else n for n in names}
+        return sorted((names - {"vmlinux"}) | {CORE})
+
+    def instances(self, name, owner):
+        """How many functions of that name its owner has."""
+        if not self.addresses_of:
+            for (address, of), names in self.functions.items():
+                for each in names:
+                    self.addresses_of[each, of].add(address)
+        return len(self.addresses_of[name, owner])
 
     def add_symbol(self, line):
         address, symbol_type, rest = line.split(" ", 2)
@@ -237,7 +359,10 @@ class PlainList:
 # --- requests ----------------------------------------------------------------
 
 class Request:
-    """One request, taken apart. `form` is exact, glob, address, syscall or btf."""
+    """One request, taken apart.
+
+    `form` is exact, glob, address, syscall, btf (an id) or takes (a struct).
+    """
 
     def __init__(self, index, text, kernel):
         self.index = index
@@ -257,10 +382,18 @@ class Request:
             self.need(self.syscall and not is_glob(self.syscall) and not self.deny)
             self.owner_part = "vmlinux"
             self.name = None  # known when the prefix is
-        elif text.startswith(("btf:", "takes:")):
+        elif text.startswith("btf:"):
             self.form = "btf"
-            self.need(re.fullmatch(r"btf:([^:]+:)?[0-9]+|takes:[^@:]+(@[0-9]+)?", text)
-                      and not self.deny)
+            parts = re.fullmatch(r"btf:(?:([^:]+):)?([0-9]+)", text)
+            self.need(parts and not self.deny)
+            self.owner_part = parts.group(1) or "vmlinux"
+            self.number = int(parts.group(2))
+        elif text.startswith("takes:"):
+            self.form = "takes"
+            parts = re.fullmatch(r"takes:([^@:]+)(?:@([0-9]+))?", text)
+            self.need(parts and not self.deny)
+            self.struct = parts.group(1)
+            self.parameter = int(parts.group(2) or 0)
         else:
             if ":" in text:
                 self.owner_part, text = text.split(":", 1)
@@ -288,6 +421,30 @@ class Request:
 
     def by_name(self):
         return self.form in ("exact", "syscall")
+
+    def btf_owner(self):
+        return CORE if self.owner_part == "vmlinux" else self.owner_part
+
+    def btf_names(self, kernel):
+        """(owner, name) of the functions that BTF says it is about."""
+        if self.form == "btf":
+            btf = kernel.btf(self.btf_owner())
+            name = btf.func_name(self.number) if btf else None
+            return {(self.btf_owner(), name)} if name is not None else set()
+        found = set()
+        if self.form == "takes" and kernel.btf(CORE) is not None:
+            for owner in kernel.btf_owners():
+                btf = kernel.btf(owner)
+                for name, ids in (btf.ids.items() if btf else ()):
+                    if any(self.takes_struct(btf, func) for func in ids):
+                        found.add((owner, name))
+        return found
+
+    def takes_struct(self, btf, func):
+        params = btf.prototype(func)[1]
+        if self.parameter:
+            params = params[self.parameter - 1:self.parameter]
+        return any(btf.pointed_struct(p) == self.struct for p in params)
 
 
 def find_syscall_prefix(requests, kernel):
@@ -328,9 +485,21 @@ class Resolver:
             r.found = r.by_name() and r.name is not None and any(
                 kernel.has_function(r.name, owner) for owner in r.scope)
 
+        self.clones_of = defaultdict(list)  # by name up to the first dot, and owner
+        # (owner, name) -> BTF requests that ask for it; there can be thousands.
+        self.by_btf = defaultdict(list)
+        for r in self.allows:
+            if r.form in ("btf", "takes"):
+                r.names = r.btf_names(kernel)
+                r.candidates = 0
+                for key in r.names:
+                    self.by_btf[key].append(r)
+        self.others = [r for r in self.allows if r.form not in ("btf", "takes")]
+
         self.targets = []
         self.omissions = []
         self.resolve()
+        self.omit_ambiguous()
 
     # How a request takes a name: "name", "clone" or None.
     def takes(self, r, name, owner):
@@ -362,8 +531,12 @@ class Resolver:
 
     def resolve(self):
         for (address, owner), names in sorted(self.kernel.functions.items()):
-            matching = [r for r in self.allows
+            matching = [r for r in self.others
                         if self.takes_candidate(r, address, owner, names)]
+            by_btf = {r.index: r for name in names for r in self.by_btf.get((owner, name), ())}
+            for r in by_btf.values():
+                r.candidates += 1
+            matching = sorted(matching + list(by_btf.values()), key=lambda r: r.index)
             if not matching:
                 continue
             ordered = sorted(names, key=lambda n: self.name_order(n, owner, names))
@@ -374,19 +547,78 @@ class Resolver:
                 "clone": self.only_as_clone(ordered[0], owner, matching),
                 "requests": [r.index for r in matching],
             }
-            reason = self.why_not(address, owner, names, matching)
+            row["btf_id"] = self.btf_id(ordered, owner, matching)
+            reason = self.why_not(address, owner, ordered, matching)
             if reason is None:
                 self.targets.append(row)
             else:
                 self.omissions.append(dict(row, reason=reason))
 
+    # A BTF id says a name, and not which of its functions is meant.
+    def omit_ambiguous(self):
+        ambiguous = {r.index for r in self.allows if r.form == "btf" and r.candidates > 1}
+        kept = []
+        for t in self.targets:
+            served = [i for i in t["requests"] if i not in ambiguous]
+            if served:
+                kept.append(dict(t, requests=served))
+            else:
+                self.omissions.append(dict(t, reason="Ambiguous"))
+        self.ambiguous = {i for t in self.targets for i in t["requests"]} & ambiguous
+        self.targets = kept
+        self.omissions.sort(key=lambda o: (o["address"], o["owner"]))
+
+    # The name whose FUNC a function is attached by: its own, unless an alias was
+    # asked for by id, or is the only one of its name. Names that no request asks
+    # for count only if no other has a FUNC.
+    def btf_name(self, ordered, owner, matching):
+        btf = self.kernel.btf(owner)
+        if btf is None:
+            return None
+        having = [n for n in ordered if n in btf.ids]
+        asked = [n for n in having if self.by_btf.get((owner, n))
+                 or any(self.takes(r, n, owner) for r in matching)]
+        having = asked or having
+        by_id = [n for n in having
+                 if any(r.form == "btf" for r in self.by_btf.get((owner, n), ()))]
+        only = [n for n in having if self.kernel.instances(n, owner) == 1]
+        return (by_id + only + having + [None])[0]
+
+    def btf_id(self, ordered, owner, matching):
+        if self.kind not in BTF_KINDS and all(r.form not in ("btf", "takes") for r in matching):
+            return 0
+        name = self.btf_name(ordered, owner, matching)
+        return self.kernel.btf(owner).ids[name][0] if name is not None else 0
+
+    def why_no_trampoline(self, owner, ordered, matching):
+        if owner == CORE:
+            if any(name in TRACE_DENY for name in ordered):
+                return "Blacklisted"
+            if (any(name in TRACE_NO_RETURN for name in ordered)
+                    and not self.kind.startswith("fentry")):
+                return "NoReturn"
+        btf = self.kernel.btf(owner)
+        if btf is None:
+            return "NoBtf" if self.kernel.btf(CORE) is None else "NoModuleBtf"
+        name = self.btf_name(ordered, owner, matching)
+        if name is None:
+            return "NoBtf"
+        if self.kernel.instances(name, owner) != 1:
+            return "Ambiguous"
+        if btf.unsupported(btf.ids[name][0], self.kind):
+            return "UnsupportedPrototype"
+        return None
+
     def name_order(self, name, owner, names):
         exactly_requested = any(
-            r.by_name() and r.name == name and owner in r.scope for r in self.allows)
+            r.by_name() and r.name == name and owner in r.scope for r in self.others)
+        exactly_requested |= any(
+            r.form == "btf" for r in self.by_btf.get((owner, name), ()))
         return (not exactly_requested, TYPE_RANK[names[name]], len(name), name)
 
     def only_as_clone(self, name, owner, matching):
-        how = [self.takes(r, name, owner) for r in matching]
+        how = ["name" if r in self.by_btf.get((owner, name), ()) else
+               self.takes(r, name, owner) for r in matching]
         return "clone" in how and "name" not in how
 
     def why_not(self, address, owner, names, matching):
@@ -394,13 +626,13 @@ class Resolver:
         if any(self.takes(r, name, owner) for r in self.denies for name in names):
             return "Denied"
         if (self.default_deny and any(DEFAULT_DENY.fullmatch(n) for n in names)
-                and not any(r.form in ("exact", "syscall", "address") for r in matching)):
+                and not any(r.form in ("exact", "syscall", "address", "btf") for r in matching)):
             return "DefaultDenied"
         if self.kind in PERF_KINDS:
             return self.why_not_perf(address, owner)
         reason = self.why_not_listed(address, owner, names)
         if reason is None and self.kind in BTF_KINDS:
-            return "NoBtf"
+            return self.why_no_trampoline(owner, names, matching)
         return reason
 
     def why_not_perf(self, address, owner):
@@ -429,16 +661,21 @@ class Resolver:
     # Requests without a target: (index, reason, candidates).
     def unmatched(self):
         served = {i for t in self.targets for i in t["requests"]}
-        return [(r.index,) + self.why_unmatched(r) for r in self.allows
-                if r.index not in served]
+        omitted = defaultdict(list)
+        for o in self.omissions:
+            for i in o["requests"]:
+                omitted[i].append(o)
+        return [(r.index,) + self.why_unmatched(r, omitted[r.index])
+                for r in self.allows if r.index not in served]
 
-    def why_unmatched(self, r):
-        omitted = [o for o in self.omissions if r.index in o["requests"]]
+    def why_unmatched(self, r, omitted):
+        if r.index in self.ambiguous:
+            return "Ambiguous", {o["name"] for o in omitted if o["reason"] == "Ambiguous"}
         if omitted:
             return omitted[0]["reason"], {o["name"] for o in omitted}
         kernel = self.kernel
-        if r.form == "btf":
-            return "NoBtf", ()
+        if r.form in ("btf", "takes"):
+            return self.why_unmatched_btf(r)
         if r.form == "address":
             names = kernel.other_names_at.get(r.address, ())
             return ("NotAFunction" if names else "NotFound"), names
@@ -455,6 +692,29 @@ class Resolver:
         return "NotFound", {name for name, owner in kernel.function_lines
                             if owner in r.scope and is_clone(name, r.name)}
 
+    def why_unmatched_btf(self, r):
+        kernel = self.kernel
+        if kernel.btf(CORE) is None:
+            return "NoBtf", ()
+        if r.form == "takes":
+            return "NotFound", ()
+        owner = r.btf_owner()
+        if owner not in kernel.owners:
+            return "ModuleNotLoaded", ()
+        if kernel.btf(owner) is None:
+            return "NoModuleBtf", ()
+        if not r.names:
+            return "NoSuchBtfId", ()
+        (_, name), = r.names
+        if owner in kernel.other_owners.get(name, ()):
+            return "NotAFunction", ()
+        if not self.clones_of:
+            for each, of in kernel.function_lines:
+                base = CLONE_SUFFIX.search(each)
+                if "." in each and base:
+                    self.clones_of[each[:each.index(".")], of].append(each)
+        return "NotFound", {c for c in self.clones_of[name, owner] if is_clone(c, name)}
+
     def text(self):
         out = ["kind\t" + self.kind]
         if self.clones:
@@ -470,6 +730,10 @@ class Resolver:
                 t["address"], t["type"], t["name"], t["owner"] or "-",
                 "clone" if t["clone"] else "-", joined(t["aliases"]),
                 joined(map(str, t["requests"]))))
+        for t in self.targets:
+            if t["btf_id"]:
+                out.append("btf\t0x%016x\t%s\t%d" % (
+                    t["address"], t["owner"] or "-", t["btf_id"]))
         for o in self.omissions:
             out.append("omission\t0x%016x\t%s\t%s\t%s\t%d" % (
                 o["address"], o["name"], o["owner"] or "-", o["reason"],
@@ -535,7 +799,22 @@ class Case:
     def work_out(self, kernel):
         # Without a filter list only perf kprobes can be decided.
         kind = self.kind if kernel.addrs_list is not None else "kprobe"
-        return Resolver(kernel, self.requests, kind, **self.options).text()
+        requests = self.requests(kernel) if callable(self.requests) else self.requests
+        return Resolver(kernel, requests, kind, **self.options).text()
+
+
+def every_core_id(kernel):
+    return ["btf:%d" % i for ids in kernel.btf(CORE).ids.values() for i in ids]
+
+
+def some_module_ids(kernel):
+    """By id, in two modules whose ids overlap; the core's id is in neither."""
+    texts = []
+    for owner in ("veth", "xfs"):
+        first = kernel.btf(owner).first_id
+        texts += ["btf:%s:%d" % (owner, i) for i in range(first, first + 200)]
+    core = kernel.btf(CORE).ids["vfs_read"][0]
+    return texts + ["btf:xfs:%d" % core, "btf:vmlinux:%d" % core, "btf:xfs:9999999"]
 
 
 CASES = [
@@ -589,6 +868,22 @@ CASES = [
     Case("syscall-nosuch", ["syscall:nosuch"]),
     Case("btf", ["btf:1234", "btf:xfs:130001", "takes:sk_buff", "takes:sk_buff@1",
                  "vfs_read"]),
+    Case("btf-every-id", every_core_id, kernels="linux-7.3.4"),
+    Case("btf-module-ids", some_module_ids, kernels="listed"),
+    Case("btf-module-fentry", some_module_ids, kind="fentry.multi", kernels="listed"),
+    Case("btf-none", ["btf:1", "btf:nosuch:7", "btf:tun:140000", "takes:nosuch_struct",
+                      "takes:sk_buff@9"], kernels="listed"),
+    Case("takes", ["takes:sk_buff@1", "takes:xfs_mount", "takes:net_device@2", "!*_skb*"],
+         kernels="listed"),
+    # Through BPF trampolines.
+    Case("fentry-multi-star", ["*"], kind="fentry.multi", kernels="linux-7.3.4"),
+    Case("fentry", ["*_pages*", "sched_*", "[tp]_*", "io_serial_*", "release_*",
+                    "*printk*", "migrate_*"], kind="fentry", kernels="listed"),
+    Case("fexit-multi", ["do_*", "*_exit*", "*migrate_*", "make_task_*", "__rcu_read_*",
+                         "do_exit", "migrate_disable"], kind="fexit.multi", kernels="listed"),
+    Case("fsession-module", ["xfs:*", "tun:*", "overlay:ovl_[a-c]*"],
+         kind="fsession.multi", kernels="listed"),
+    Case("fentry-exact", EXACT_NAMES, kind="fentry.multi", kernels="listed"),
     # In this order: start of vfs_read, start + 4 of vfs_write (its ftrace location),
     # the middle of a function, a data symbol, __pfx_vfs_read (6.1: a type A symbol),
     # rcu_core (kept, though default denied for globs), nothing.

@@ -70,6 +70,11 @@ std::vector<std::string> Lines(const Resolution& resolution) {
                                     OrDash(t.module), t.clone ? "clone" : "-",
                                     Join(t.aliases), Join(t.requests)));
   }
+  for (const Target& t : resolution.targets()) {
+    if (t.btf_id == 0) continue;
+    lines.push_back(absl::StrFormat("btf\t0x%016x\t%s\t%d", t.addr,
+                                    OrDash(t.module), t.btf_id));
+  }
   for (const Omission& o : resolution.omissions()) {
     lines.push_back(absl::StrFormat(
         "omission\t0x%016x\t%s\t%s\t%s\t%d", o.addr, std::string(o.name),

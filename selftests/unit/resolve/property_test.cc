@@ -203,6 +203,8 @@ TEST(Cost, BugCase74_OneOpenAndOnePassOfEachFile) {
                             KernelFile::kFilterFunctionsAddrs,
                             KernelFile::kBlacklist};
   for (KernelFile file : all) counter.Watch(kernel.Path(file));
+  counter.Watch(kernel.files().BtfPath(""));
+  counter.Watch(kernel.files().BtfPath("xfs"));
   ResolveOptions options;
   options.missing = OnMissing::kReport;
   absl::StatusOr<Resolution> r =
@@ -213,7 +215,9 @@ TEST(Cost, BugCase74_OneOpenAndOnePassOfEachFile) {
   // Files that the plan does not need are not opened.
   EXPECT_EQ(counter.Opens(kernel.Path(KernelFile::kFilterFunctions)), 0);
   EXPECT_EQ(counter.Opens(kernel.Path(KernelFile::kBlacklist)), 0);
-  ASSERT_EQ(r->stats().files.size(), 2u);
+  EXPECT_EQ(counter.Opens(kernel.files().BtfPath("")), 1);
+  EXPECT_EQ(counter.Opens(kernel.files().BtfPath("xfs")), 0);
+  ASSERT_EQ(r->stats().files.size(), 3u);
   for (const FileStats& file : r->stats().files) {
     EXPECT_EQ(file.opens, 1u) << file.path;
     EXPECT_EQ(file.passes, 1u) << file.path;
