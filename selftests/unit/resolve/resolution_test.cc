@@ -188,7 +188,7 @@ TEST(Predicate, StandsInForAPattern) {
               ElementsAre("abc", "abe"));
 }
 
-TEST(Kinds, TrampolinesNeedBtfWhichIsNotReadYet) {
+TEST(Kinds, TrampolinesNeedBtf) {
   ResolveOptions options;
   options.kinds = {Kind::kFentryMulti};
   EXPECT_THAT(testing::OmissionsOf(MustResolve({kText}, {"f"}, options)),
