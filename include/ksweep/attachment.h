@@ -60,9 +60,49 @@ struct AttachReport {
   std::string ToString() const;
 };
 
-struct AttachmentState;
+// Of a slot without a function: Attachment::Update() or Release() dropped it.
+inline constexpr uint32_t kNoTarget = UINT32_MAX;
 
-// Functions attached to, held by their links. Destroying it detaches.
+// What the kernel says is attached, compared with what was asked for.
+struct ReadBackReport {
+  struct Unasked {
+    uint64_t addr = 0;
+    uint64_t cookie = 0;
+    uint32_t link = 0;  // index into Attachment::links()
+  };
+  struct WrongCookie {
+    uint32_t slot = 0;
+    uint64_t cookie = 0;  // the kernel's
+    uint64_t wanted = 0;
+  };
+
+  uint64_t cnt = 0;     // functions, once for each link; since Linux 6.6
+  uint64_t missed = 0;  // hits lost to recursion, since Linux 6.7
+
+  // Links whose functions could not be compared: the kernel does not tell them
+  // (before Linux 6.6; addresses also under kernel.kptr_restrict).
+  uint32_t untold_links = 0;
+  bool cookies_told = true;  // by all links that were compared
+
+  // Attached slots that a link does not have, ascending.
+  std::vector<uint32_t> absent;
+  std::vector<Unasked> unasked;
+  std::vector<WrongCookie> wrong_cookies;
+
+  // True if nothing differs in what could be compared.
+  bool matches() const {
+    return absent.empty() && unasked.empty() && wrong_cookies.empty();
+  }
+
+  // A line, and one for each difference, at most ten.
+  std::string ToString() const;
+};
+
+struct AttachmentState;
+struct AttachOptions;
+
+// Functions attached to, held by their links. Destroying it detaches, but for
+// what is pinned.
 // Movable; const calls are thread-safe.
 class Attachment {
  public:
@@ -102,7 +142,45 @@ class Attachment {
   // Asks the kernel, once per link, and adds up.
   absl::StatusOr<LinkStats> ReadStats() const;
 
-  // Closes all links. Ok if nothing is attached.
+  // Asks the kernel for the functions and cookies of every link, and compares.
+  // Two or three calls for a link, and memory for its functions. Errors keep
+  // the errno.
+  absl::StatusOr<ReadBackReport> ReadBack() const;
+
+  // Pins every link below `dir`, a folder on a BPF file system (as
+  // /sys/fs/bpf/mytool) that is made, or is there and empty. From then on the
+  // functions stay attached when this object or the process ends; see
+  // TakeOver(). After an error nothing is pinned.
+  //
+  // FailedPrecondition if it is pinned already, or holds a perf event without
+  // link (before Linux 5.15); AlreadyExists for a folder with something in it;
+  // PermissionDenied, with the remedy, where `dir` is on another file system.
+  absl::Status Pin(const std::string& dir);
+
+  // Removes the pins, and the folder: it stays attached by this object alone.
+  // Ok if nothing is pinned.
+  absl::Status Unpin();
+
+  // The folder of the pins; empty if nothing is pinned.
+  const std::string& pin_dir() const;
+
+  // Takes over what Pin() left in `dir`, also that of an earlier process. The
+  // slots are those of before if cookies were slots; else by link and address.
+  // `resolution` gives functions their names: those in it that are attached
+  // are targets, others have a slot without target and show in ReadBack().
+  //
+  // Of `options` only `ready` and `updatable` have effect. The latter needs
+  // CAP_SYS_ADMIN, for descriptors of the programs.
+  //
+  // NotFound if there is nothing; FailedPrecondition if the kernel does not
+  // tell the functions of a link (before Linux 6.6 or under kptr_restrict), or
+  // if `resolution` is by name; Unimplemented for fentry, fexit and fsession,
+  // whose links do not tell the address.
+  static absl::StatusOr<Attachment> TakeOver(const std::string& dir,
+                                             const Resolution& resolution,
+                                             const AttachOptions& options);
+
+  // Removes pins and closes all links. Ok if nothing is attached.
   absl::Status Detach();
 
  private:

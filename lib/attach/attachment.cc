@@ -5,31 +5,12 @@
 
 #include "absl/strings/str_format.h"
 #include "lib/attach/attachment_state.h"
+#include "lib/attach/link_info.h"
+#include "lib/attach/pin.h"
+#include "lib/attach/read_back.h"
 #include "lib/base/abseil.h"
-#include "lib/base/errno_status.h"
 
 namespace ksweep {
-namespace {
-
-absl::StatusOr<LinkStats> ReadLinkStats(BpfSys& sys, const Link& link) {
-  // Zeros where an older kernel writes nothing: it takes a longer buffer if
-  // that is zero behind what it knows.
-  KprobeMultiLinkInfo info;
-  ObjInfoAttr attr;
-  attr.bpf_fd = static_cast<uint32_t>(link.fd());
-  attr.info_len = sizeof(info);
-  attr.info = reinterpret_cast<uintptr_t>(&info);
-  const int result = sys.Bpf(kBpfObjGetInfoByFd, &attr, sizeof(attr));
-  if (result < 0) {
-    return ErrnoStatus(
-        -result,
-        absl::StrFormat("asking for the info of BPF link fd %d", link.fd()));
-  }
-  return LinkStats{info.cnt, info.missed};
-}
-
-}  // namespace
-
 std::string FunctionName(const Target& target) {
   if (target.module.empty()) return std::string(target.name);
   return absl::StrFormat("%s [%s]", Av(target.name), Av(target.module));
@@ -78,8 +59,9 @@ Attachment& Attachment::operator=(Attachment&& other) noexcept {
 }
 
 Attachment::~Attachment() {
+  if (state_->links.empty() || !state_->pin_dir.empty()) return;
   // Closing the links can fail only in ways that leave nothing to be done.
-  if (!state_->links.empty()) Detach().IgnoreError();
+  Detach().IgnoreError();
 }
 
 Kind Attachment::kind() const { return state_->report.kind; }
@@ -113,17 +95,39 @@ AttachReport Attachment::Report() const {
 absl::StatusOr<LinkStats> Attachment::ReadStats() const {
   LinkStats sum;
   for (const Link& link : state_->links) {
-    absl::StatusOr<LinkStats> stats = ReadLinkStats(*state_->sys, link);
-    if (!stats.ok()) return stats.status();
-    sum.cnt += stats->cnt;
-    sum.missed += stats->missed;
+    const absl::StatusOr<LinkInfo> info =
+        ReadLinkInfo(*state_->sys, link.fd(), LinkDetail::kCounts);
+    if (!info.ok()) return info.status();
+    sum.cnt += info->cnt;
+    sum.missed += info->missed;
   }
   return sum;
 }
 
+absl::StatusOr<ReadBackReport> Attachment::ReadBack() const {
+  return ksweep::ReadBack(*state_);
+}
+
+absl::Status Attachment::Pin(const std::string& dir) {
+  return PinLinks(*state_, dir);
+}
+
+absl::Status Attachment::Unpin() { return UnpinLinks(*state_); }
+
+const std::string& Attachment::pin_dir() const { return state_->pin_dir; }
+
+absl::StatusOr<Attachment> Attachment::TakeOver(const std::string& dir,
+                                                const Resolution& resolution,
+                                                const AttachOptions& options) {
+  absl::StatusOr<std::unique_ptr<AttachmentState>> state =
+      TakeOverLinks(BpfSys::Kernel(), dir, resolution, options);
+  if (!state.ok()) return state.status();
+  return Attachment(*std::move(state));
+}
+
 absl::Status Attachment::Detach() {
   if (!state_->links.empty()) SetReady(state_->options, false);
-  absl::Status first_error;
+  absl::Status first_error = UnpinLinks(*state_);
   for (Link& link : state_->links) {
     // The rest is closed whatever happens to one.
     const absl::Status status = link.Detach();

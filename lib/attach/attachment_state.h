@@ -56,6 +56,7 @@ struct AttachmentState {
   std::vector<Slot> slots;
   std::vector<uint32_t> targets;  // by slot, as slots[].target
   std::vector<RefusedFunction> refused;
+  std::string pin_dir;  // empty: not pinned
   AttachReport report;  // but for `refused`
 };
 

@@ -11,6 +11,9 @@ namespace ksweep {
 // Commands of bpf(2) that are used here; linux/bpf.h of the oldest supported
 // system lacks some of the numbers and structures, so ours stand for all.
 inline constexpr int kBpfProgLoad = 5;
+inline constexpr int kBpfObjPin = 6;
+inline constexpr int kBpfObjGet = 7;
+inline constexpr int kBpfProgGetFdById = 13;
 inline constexpr int kBpfObjGetInfoByFd = 15;
 inline constexpr int kBpfLinkCreate = 28;
 
@@ -109,6 +112,22 @@ struct ProgLoadAttr {
 };
 static_assert(sizeof(ProgLoadAttr) == 120);
 
+// union bpf_attr for BPF_OBJ_PIN and BPF_OBJ_GET.
+struct ObjPinAttr {
+  uint64_t pathname = 0;  // const char*
+  uint32_t bpf_fd = 0;
+  uint32_t file_flags = 0;
+};
+static_assert(sizeof(ObjPinAttr) == 16);
+
+// union bpf_attr for BPF_PROG_GET_FD_BY_ID.
+struct IdAttr {
+  uint32_t id = 0;
+  uint32_t next_id = 0;
+  uint32_t open_flags = 0;
+};
+static_assert(sizeof(IdAttr) == 12);
+
 // union bpf_attr for BPF_OBJ_GET_INFO_BY_FD.
 struct ObjInfoAttr {
   uint32_t bpf_fd = 0;
@@ -117,19 +136,65 @@ struct ObjInfoAttr {
 };
 static_assert(sizeof(ObjInfoAttr) == 16);
 
-// struct bpf_link_info with .kprobe_multi. Older kernels fill only the front.
-struct KprobeMultiLinkInfo {
+// enum bpf_link_type.
+inline constexpr uint32_t kBpfLinkTypeTracing = 2;
+inline constexpr uint32_t kBpfLinkTypePerfEvent = 7;
+inline constexpr uint32_t kBpfLinkTypeKprobeMulti = 8;
+inline constexpr uint32_t kBpfLinkTypeTracingMulti = 15;
+
+// Parts of struct bpf_link_info. Older kernels fill only the front.
+struct KprobeMultiInfo {
+  uint64_t addrs;
+  uint32_t cnt;
+  uint32_t flags;
+  uint64_t missed;
+  uint64_t cookies;
+};
+
+struct TracingMultiInfo {
+  uint32_t attach_type;
+  uint32_t cnt;
+  uint32_t btf_obj_id;
+  uint32_t pad;
+  uint64_t ids;
+  uint64_t addrs;
+  uint64_t cookies;
+};
+
+struct PerfKprobeInfo {
+  uint32_t perf_type;
+  uint32_t pad;
+  uint64_t func_name;
+  uint32_t name_len;
+  uint32_t offset;
+  uint64_t addr;
+  uint64_t missed;
+  uint64_t cookie;
+};
+
+struct TracingInfo {
+  uint32_t attach_type;
+  uint32_t target_obj_id;
+  uint32_t target_btf_id;
+  uint32_t pad;
+  uint64_t cookie;
+};
+
+// struct bpf_link_info.
+struct LinkInfoBuffer {
   uint32_t type = 0;
   uint32_t id = 0;
   uint32_t prog_id = 0;
   uint32_t pad = 0;
-  uint64_t addrs = 0;
-  uint32_t cnt = 0;
-  uint32_t flags = 0;
-  uint64_t missed = 0;
-  uint64_t cookies = 0;
+  union {
+    KprobeMultiInfo kprobe_multi;
+    TracingMultiInfo tracing_multi;
+    PerfKprobeInfo perf_kprobe;
+    TracingInfo tracing;
+    uint64_t words[6] = {};
+  };
 };
-static_assert(sizeof(KprobeMultiLinkInfo) == 48);
+static_assert(sizeof(LinkInfoBuffer) == 64);
 
 // Thread-safe.
 class BpfSys {

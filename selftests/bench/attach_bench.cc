@@ -77,6 +77,7 @@
 #include "lib/attach/kprobe_multi.h"
 #include "lib/attach/prepare.h"
 #include "lib/base/abseil.h"
+#include "lib/attach/link_info.h"
 #include "lib/base/bpf_sys.h"
 #include "lib/base/clock.h"
 #include "lib/base/errno_status.h"
@@ -221,13 +222,9 @@ void Settle() { sleep(2); }
 
 // What a link tells of its functions; 0 before Linux 6.6.
 uint64_t AskForCount(int link_fd) {
-  KprobeMultiLinkInfo info;
-  ObjInfoAttr attr;
-  attr.bpf_fd = static_cast<uint32_t>(link_fd);
-  attr.info_len = sizeof(info);
-  attr.info = reinterpret_cast<uintptr_t>(&info);
-  BpfSys::Kernel().Bpf(kBpfObjGetInfoByFd, &attr, sizeof(attr));
-  return info.cnt;
+  const absl::StatusOr<LinkInfo> info =
+      ReadLinkInfo(BpfSys::Kernel(), link_fd, LinkDetail::kCounts);
+  return info.ok() ? info->cnt : 0;
 }
 
 struct Result {

@@ -1,8 +1,10 @@
 #include "selftests/testing/fake_bpf.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -17,7 +19,6 @@ namespace {
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kKsymNameLen = 512;
 constexpr uint32_t kMaxKprobeMultiCnt = 1u << 20;
-constexpr uint32_t kLinkTypeKprobeMulti = 8;
 // The kernel checks BPF_LINK_CREATE's bytes behind the longest member of
 // link_create, whichever is in use.
 constexpr size_t kLinkCreateBytes = 64;
@@ -143,6 +144,12 @@ int FakeBpfSys::Dispatch(int cmd, const void* attr, size_t size) {
       return CreateLink(attr, size);
     case kBpfObjGetInfoByFd:
       return GetInfo(attr, size);
+    case kBpfObjPin:
+      return Pin(attr, size);
+    case kBpfObjGet:
+      return OpenPin(attr, size);
+    case kBpfProgGetFdById:
+      return OpenProgramById(attr, size);
     default:
       return -EINVAL;
   }
@@ -158,6 +165,7 @@ int FakeBpfSys::CreateLink(const void* bytes, size_t size) {
   link.attach_type = attr.attach_type;
   link.flags = attr.flags;
   link.prog_fd = static_cast<int>(attr.prog_fd);
+  link.prog_inode = InodeOf(link.prog_fd);
   if (attr.addrs != 0) link.addrs = CopyArray<uint64_t>(attr.addrs, attr.cnt);
   if (attr.syms != 0) link.names = CopyNames(attr.syms, attr.cnt);
   if (attr.cookies != 0) {
@@ -226,31 +234,106 @@ bool FakeBpfSys::HasName(const std::string& name) const {
   return options_.trace_anything || names_.count(name) != 0;
 }
 
+const FakeBpfSys::Link* FakeBpfSys::FindOpenLink(int fd) const {
+  for (const Link& link : links_) {
+    // A descriptor of it, or of its pin.
+    if (InodeOf(fd) == link.inode) return &link;
+  }
+  return nullptr;
+}
+
 int FakeBpfSys::GetInfo(const void* bytes, size_t size) const {
   const auto attr = CopyAttr<ObjInfoAttr>(bytes, size);
-  const auto link = std::find_if(
-      links_.begin(), links_.end(), [&attr](const Link& candidate) {
-        return candidate.fd == static_cast<int>(attr.bpf_fd) &&
-               InodeOf(candidate.fd) == candidate.inode;
-      });
-  if (link == links_.end()) return -EBADF;
+  const Link* link = FindOpenLink(static_cast<int>(attr.bpf_fd));
+  if (link == nullptr) return -EBADF;
 
   char* place = reinterpret_cast<char*>(attr.info);
   if (!AllZero(place, options_.known_info_bytes, attr.info_len)) return -E2BIG;
-  const auto asked = CopyAttr<KprobeMultiLinkInfo>(place, attr.info_len);
-  // Arrays to fill are not asked for by anyone yet.
-  if (asked.addrs != 0 || asked.cookies != 0 || asked.cnt != 0) return -EINVAL;
+  const auto asked = CopyAttr<LinkInfoBuffer>(place, attr.info_len);
+  const int err = FillArrays(*link, asked.kprobe_multi);
+  if (err != 0) return -err;
 
-  KprobeMultiLinkInfo info;
-  info.type = kLinkTypeKprobeMulti;
-  info.id = static_cast<uint32_t>(link - links_.begin()) + 1;
-  info.cnt = static_cast<uint32_t>(link->addrs.size() + link->names.size());
-  info.flags = link->flags;
-  info.missed = options_.missed;
+  LinkInfoBuffer info = asked;
+  info.type = kBpfLinkTypeKprobeMulti;
+  info.id = static_cast<uint32_t>(link - links_.data()) + 1;
+  info.prog_id = ProgIdOf(*link);
+  info.kprobe_multi.cnt =
+      static_cast<uint32_t>(link->addrs.size() + link->names.size());
+  info.kprobe_multi.flags = link->flags;
+  info.kprobe_multi.missed = options_.missed;
   std::memcpy(place, &info,
               std::min<size_t>(
                   {attr.info_len, options_.known_info_bytes, sizeof(info)}));
   return 0;
+}
+
+// As bpf_kprobe_multi_link_fill_link_info() (Linux v6.12,
+// kernel/trace/bpf_trace.c), with as much room as there are functions.
+int FakeBpfSys::FillArrays(const Link& link,
+                           const KprobeMultiInfo& asked) const {
+  if ((asked.addrs == 0) != (asked.cnt == 0)) return EINVAL;
+  if (asked.cookies != 0 && asked.cnt == 0) return EINVAL;
+  if (asked.addrs == 0) return 0;
+  std::vector<uint64_t> addrs = link.addrs;
+  addrs.resize(link.addrs.size() + link.names.size());
+  if (asked.cnt < addrs.size()) return ENOSPC;
+  if (options_.hides_addrs) addrs.assign(addrs.size(), 0);
+  std::vector<uint64_t> cookies = link.cookies;
+  cookies.resize(addrs.size());
+  if (options_.tamper_info) options_.tamper_info(addrs, cookies);
+  std::memcpy(reinterpret_cast<void*>(asked.addrs), addrs.data(),
+              addrs.size() * sizeof(uint64_t));
+  if (asked.cookies == 0 || !options_.tells_cookies) return 0;
+  std::memcpy(reinterpret_cast<void*>(asked.cookies), cookies.data(),
+              cookies.size() * sizeof(uint64_t));
+  return 0;
+}
+
+uint32_t FakeBpfSys::ProgIdOf(const Link& link) const {
+  return static_cast<uint32_t>(link.prog_inode);
+}
+
+int FakeBpfSys::Pin(const void* bytes, size_t size) {
+  const auto attr = CopyAttr<ObjPinAttr>(bytes, size);
+  if (FindOpenLink(static_cast<int>(attr.bpf_fd)) == nullptr) return -EBADF;
+  const char* path = reinterpret_cast<const char*>(attr.pathname);
+  // The file stands for the pin, a descriptor of ours for what it holds.
+  const int file = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (file < 0) return -errno;
+  close(file);
+  pins_[path] =
+      UniqueFd(fcntl(static_cast<int>(attr.bpf_fd), F_DUPFD_CLOEXEC, 0));
+  return 0;
+}
+
+int FakeBpfSys::OpenPin(const void* bytes, size_t size) {
+  const auto attr = CopyAttr<ObjPinAttr>(bytes, size);
+  DropPinsWithoutFile();
+  const auto pin = pins_.find(reinterpret_cast<const char*>(attr.pathname));
+  if (pin == pins_.end()) return -ENOENT;
+  return fcntl(pin->second.get(), F_DUPFD_CLOEXEC, 0);
+}
+
+int FakeBpfSys::OpenProgramById(const void* bytes, size_t size) const {
+  const auto attr = CopyAttr<IdAttr>(bytes, size);
+  for (const UniqueFd& fd : program_fds_) {
+    if (static_cast<uint32_t>(InodeOf(fd.get())) == attr.id) {
+      return fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
+    }
+  }
+  return -ENOENT;
+}
+
+void FakeBpfSys::DropPinsWithoutFile() const {
+  std::erase_if(pins_, [](const auto& pin) {
+    return access(pin.first.c_str(), F_OK) != 0;
+  });
+}
+
+size_t FakeBpfSys::PinCnt() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  DropPinsWithoutFile();
+  return pins_.size();
 }
 
 }  // namespace ksweep

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -36,8 +37,14 @@ class FakeBpfSys : public BpfSys {
     bool trace_anything = false;
     // Bytes of union bpf_attr, and of struct bpf_link_info as it is filled.
     size_t known_attr_bytes = 152;
-    size_t known_info_bytes = sizeof(KprobeMultiLinkInfo);
-    uint64_t missed = 0;  // by each link
+    size_t known_info_bytes = sizeof(LinkInfoBuffer);
+    uint64_t missed = 0;        // by each link
+    bool hides_addrs = false;   // link info has zeros, as for kptr_restrict
+    bool tells_cookies = true;  // link info has cookies, since Linux 6.9
+    // Changes what link info says of the functions.
+    std::function<void(std::vector<uint64_t>& addrs,
+                       std::vector<uint64_t>& cookies)>
+        tamper_info;
   };
 
   // A link that was made, as it was asked for.
@@ -48,6 +55,7 @@ class FakeBpfSys : public BpfSys {
     std::vector<std::string> names;
     std::vector<uint64_t> cookies;  // empty: none given
     int prog_fd = -1;
+    uint64_t prog_inode = 0;
     int fd = -1;
     uint64_t inode = 0;  // tells whether the descriptor is still this link
   };
@@ -74,6 +82,9 @@ class FakeBpfSys : public BpfSys {
   std::vector<Link> links() const;
   // Of these, those whose descriptor is open.
   size_t OpenLinkCnt() const;
+  // Links that are pinned. A pin is a file that need not be on a BPF file
+  // system, and a descriptor that stays open with the fake.
+  size_t PinCnt() const;
 
  private:
   int Dispatch(int cmd, const void* attr, size_t size);
@@ -84,7 +95,14 @@ class FakeBpfSys : public BpfSys {
   int CheckAddrs(const std::vector<uint64_t>& addrs) const;
   bool HasName(const std::string& name) const;
   size_t OpenLinkCntLocked() const;
+  const Link* FindOpenLink(int fd) const;
   int GetInfo(const void* attr, size_t size) const;
+  int FillArrays(const Link& link, const KprobeMultiInfo& asked) const;
+  uint32_t ProgIdOf(const Link& link) const;
+  int Pin(const void* attr, size_t size);
+  int OpenPin(const void* attr, size_t size);
+  int OpenProgramById(const void* attr, size_t size) const;
+  void DropPinsWithoutFile() const;
 
   mutable std::mutex mutex_;
   Options options_;
@@ -96,6 +114,7 @@ class FakeBpfSys : public BpfSys {
   std::map<uint64_t, int> refusals_;  // errno by address
   std::map<uint32_t, int> failures_;
   std::vector<Link> links_;
+  mutable std::map<std::string, UniqueFd> pins_;  // by path
   uint32_t calls_ = 0;
 };
 
