@@ -2,8 +2,9 @@
 // simpler ways: bytes, and the time of every kind of question.
 //
 //   index_bench                        the dumps and the running kernel
-//   index_bench --only=linux-7.3.4     words for sources: dumps, live, the name
-//                                      of a dump
+//   index_bench --only=live,lookups    words for sources: dumps, live, the name
+//                                      of a dump; for tables: bytes, lookups,
+//                                      others, btf, life, batch
 //   index_bench --reps=21 --json
 //   index_bench --count-only='WAY;…' --names=10000 --only=linux-7.3.4
 //                                      runs these ways once each, four at
@@ -46,6 +47,7 @@ namespace {
 struct Flags {
   int reps = 15;
   std::vector<std::string> sources;  // of --only; empty: all
+  std::vector<std::string> tables;   // of --only; empty: all
   std::vector<std::string> count_only;
   uint32_t names = 10000;
   bool json = false;
@@ -55,7 +57,8 @@ struct Flags {
   std::fprintf(stderr,
                "usage: index_bench [--reps=N] [--only=WORD,...] [--json]\n"
                "                   [--count-only=WAY;...] [--names=N]\n"
-               "words: dumps, live, linux-*\n");
+               "words: dumps, live, linux-*; bytes, lookups, others, btf, "
+               "life, batch\n");
   std::exit(2);
 }
 
@@ -72,14 +75,21 @@ bool IsIn(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-std::vector<std::string> SourcesOrUsage(const std::string& value) {
-  std::vector<std::string> known = DumpNames();
-  known.insert(known.end(), {"dumps", "live"});
-  std::vector<std::string> sources = absl::StrSplit(value, ',');
-  for (const std::string& source : sources) {
-    if (!IsIn(known, source)) Usage();
+void SetOnly(const std::string& value, Flags* flags) {
+  static const std::vector<std::string> kTables = {"bytes", "lookups", "others",
+                                                   "btf",   "life",    "batch"};
+  std::vector<std::string> sources = DumpNames();
+  sources.insert(sources.end(), {"dumps", "live"});
+  for (const std::string& word :
+       std::vector<std::string>(absl::StrSplit(value, ','))) {
+    if (IsIn(sources, word)) {
+      flags->sources.push_back(word);
+    } else if (IsIn(kTables, word)) {
+      flags->tables.push_back(word);
+    } else {
+      Usage();
+    }
   }
-  return sources;
 }
 
 Flags ParseFlags(int argc, char** argv) {
@@ -96,7 +106,7 @@ Flags ParseFlags(int argc, char** argv) {
     } else if (flag == "--names") {
       flags.names = NumberOrUsage<uint32_t>(value);
     } else if (flag == "--only") {
-      flags.sources = SourcesOrUsage(value);
+      SetOnly(value, &flags);
     } else if (flag == "--count-only") {
       flags.count_only = absl::StrSplit(value, ';');
     } else {
@@ -131,24 +141,35 @@ std::string MemoryNote(const Subject& subject) {
       subject.index.Stats().file_bytes, subject.build_peak_bytes);
 }
 
+bool IsAsked(const Flags& flags, const char* table) {
+  return flags.tables.empty() || IsIn(flags.tables, table);
+}
+
 void Measure(const Subject& subject, const Flags& flags, IndexReport* report) {
-  const auto add = [&](TimeTable table) {
-    Print(flags, FormatTimes(table));
-    report->times.push_back(std::move(table));
+  const auto add = [&](const char* name, auto measure) {
+    if (!IsAsked(flags, name)) return;
+    report->times.push_back(measure(subject, flags.reps));
+    Print(flags, FormatTimes(report->times.back()));
   };
-  add(MeasureLookups(subject, flags.reps));
-  add(MeasureOthers(subject, flags.reps));
-  add(MeasureBtf(subject, flags.reps));
-  add(MeasureLife(subject, flags.reps));
-  if (subject.source->live) add(MeasureBatch(*subject.source, flags.reps));
+  add("lookups", MeasureLookups);
+  add("others", MeasureOthers);
+  add("btf", MeasureBtf);
+  add("life", MeasureLife);
+  if (subject.source->live) {
+    add("batch", [](const Subject& live, int reps) {
+      return MeasureBatch(*live.source, reps);
+    });
+  }
 }
 
 bool RunSource(const Source& source, const Flags& flags, IndexReport* report) {
   const std::unique_ptr<Subject> subject = MakeSubject(source);
   report->label = source.label;
   report->symbols = subject->symbols.size();
-  report->bytes = BytesOf(*subject);
-  report->notes.push_back(MemoryNote(*subject));
+  if (IsAsked(flags, "bytes")) {
+    report->bytes = BytesOf(*subject);
+    report->notes.push_back(MemoryNote(*subject));
+  }
   Print(flags, FormatBytes(*report));
   const bool right = CheckAnswers(*subject);
   Measure(*subject, flags, report);

@@ -190,6 +190,7 @@ std::vector<Target> IndexTargets(const IndexReport& report) {
 std::string FormatBytes(const IndexReport& report) {
   std::string text = absl::StrFormat("%s, %d symbols of the core kernel\n",
                                      report.label, report.symbols);
+  if (report.bytes.empty()) return text;
   absl::StrAppendFormat(&text, "  %-30s %10s %8s %10s  %s\n", "", "bytes",
                         "/ 256:1", "more KiB", "parts");
   for (const BytesRow& row : report.bytes) {

@@ -42,6 +42,15 @@ FirstAddrs FirstAddrsOf(const std::vector<CoreSymbol>& symbols) {
   return addrs;
 }
 
+void SetNames(absl::Span<const std::string> names, NameQuestion* question) {
+  for (const std::string& name : names) question->text.append(name) += '\0';
+  std::string_view rest = question->text;
+  for (const std::string& name : names) {
+    question->views.push_back(rest.substr(0, name.size()));
+    rest.remove_prefix(name.size() + 1);
+  }
+}
+
 void SetAddrs(const FirstAddrs& truth, NameQuestion* question) {
   for (std::string_view name : question->views) {
     const auto found = truth.find(name);
@@ -84,11 +93,11 @@ void DrawNameQuestions(Subject* subject) {
       FunctionNames(subject->symbols, /*pads=*/true);
   std::shuffle(pads.begin(), pads.end(), random);
   SetNames(AbsentNames(functions, truth, &random), &subject->absent);
-  SetNames({functions.begin(),
-            functions.begin() + std::min(kHotCnt, functions.size())},
-           &subject->hot);
-  SetNames(std::move(functions), &subject->functions);
-  SetNames(std::move(pads), &subject->pads);
+  SetNames(
+      absl::MakeConstSpan(functions).first(std::min(kHotCnt, functions.size())),
+      &subject->hot);
+  SetNames(functions, &subject->functions);
+  SetNames(pads, &subject->pads);
   for (NameQuestion* question :
        {&subject->functions, &subject->hot, &subject->absent, &subject->pads}) {
     SetAddrs(truth, question);
@@ -131,11 +140,6 @@ void OkOrDie(const absl::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
   std::exit(2);
-}
-
-void SetNames(std::vector<std::string> names, NameQuestion* question) {
-  question->names = std::move(names);
-  question->views.assign(question->names.begin(), question->names.end());
 }
 
 const KernelTableOf& Subject::Kernel(KernelForm form) const {

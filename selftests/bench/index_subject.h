@@ -20,8 +20,11 @@ namespace ksweep::bench {
 
 // Names of one kind, and the addresses they have to be found at.
 struct NameQuestion {
-  std::vector<std::string> names;
-  std::vector<std::string_view> views;  // of `names`
+  // One behind the other in the order they are asked for, as if they had just
+  // been read, each with a NUL: else fetching a name would take longer than
+  // finding it.
+  std::string text;
+  std::vector<std::string_view> views;
   std::vector<uint64_t> addrs;
 };
 
@@ -60,9 +63,6 @@ struct Subject {
 
 // Reads and builds; ends the program if that fails.
 std::unique_ptr<Subject> MakeSubject(const Source& source);
-
-// `text` as NUL-terminated names whose views stay valid.
-void SetNames(std::vector<std::string> names, NameQuestion* question);
 
 // The value, or the end of the program.
 template <typename T>

@@ -154,8 +154,8 @@ TEST(KernelTable, FindsEveryNameAndNoOther) {
       const auto table = dump.Make(form);
       // With a marker for 256 names, all of them would take half a minute.
       const bool slow = form.names == KernelNames::kEvery256;
-      ExpectFindsNames(*table, dump.symbols, slow ? 29 : 1);
-      ExpectFindsNoOther(*table, dump.symbols, slow ? 58 : 4);
+      ExpectFindsNames(*table, dump.symbols, slow ? 97 : 1);
+      ExpectFindsNoOther(*table, dump.symbols, slow ? 194 : 9);
     }
   }
 }
