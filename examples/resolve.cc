@@ -56,6 +56,9 @@ Requests:
   !pattern              leaves these out
   0xffffffff81234560    the function at that address
   syscall:openat        the entry point of a system call
+  btf:1234              a function by its BTF id; btf:nf_tables:130001 of a module
+  takes:sk_buff         functions with a pointer to that struct among their
+                        parameters; takes:sk_buff@1 as the first
 
 Exit code: 0; 1 if it failed, or an exact name has no target; 2 for wrong usage.)";
 
@@ -95,10 +98,14 @@ void AppendSummary(const ksweep::Resolution& resolution, std::string* out) {
       WithCommas(resolution.omissions().size()),
       Count(resolution.unmatched().size(), "request"),
       AddressStateName(stats.addresses));
+  std::string btf;
+  if (stats.btf_ns != 0) {
+    btf = absl::StrFormat("BTF %s, ", Milliseconds(stats.btf_ns));
+  }
   absl::StrAppendFormat(
-      out, "read %s, match %s, join %s, total %s for %s of kallsyms\n",
+      out, "read %s, match %s, join %s, %stotal %s for %s of kallsyms\n",
       Milliseconds(stats.read_ns), Milliseconds(stats.match_ns),
-      Milliseconds(stats.join_ns), Milliseconds(stats.total_ns),
+      Milliseconds(stats.join_ns), btf, Milliseconds(stats.total_ns),
       Count(stats.lines, "line"));
   AppendNotes(stats, out);
 }

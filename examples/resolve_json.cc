@@ -171,6 +171,7 @@ class Report {
     Number("read_ns", stats.read_ns);
     Number("match_ns", stats.match_ns);
     Number("join_ns", stats.join_ns);
+    Number("btf_ns", stats.btf_ns);
     Number("total_ns", stats.total_ns);
     json_.EndObject();
   }

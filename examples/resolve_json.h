@@ -19,7 +19,7 @@ namespace examples {
 //   stats      {addresses, filter_list, blacklist, lines, malformed,
 //               malformed_lines, opens {file: n},
 //               unjoined [{name, module, location}], notes,
-//               read_ns, match_ns, join_ns, total_ns}
+//               read_ns, match_ns, join_ns, btf_ns, total_ns}
 //   error      the message, only if `status` is not Ok
 //
 // A module is null for the core kernel, an address null if it is not known, a

@@ -52,7 +52,7 @@ OMISSION_TYPES = {
 UNMATCHED_TYPES = {"request": str, "reason": str, "candidates": list}
 STATS_TYPES = {
     "addresses": str, "lines": int, "malformed": int, "malformed_lines": list,
-    "opens": dict, "read_ns": int, "match_ns": int, "join_ns": int,
+    "opens": dict, "read_ns": int, "match_ns": int, "join_ns": int, "btf_ns": int,
     "total_ns": int,
 }
 
@@ -222,6 +222,44 @@ class ResolveTest(unittest.TestCase):
             done = self.run_resolve("--json", "alpha", stdout=full)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"cannot write the output: No space left", done.stderr)
+
+    # --- BTF, of a real kernel ---
+
+    def test_fentry_multi_shows_the_reasons(self):
+        wanted = {"do_exit": "NoReturn", "migrate_disable": "Blacklisted",
+                  "_printk": "UnsupportedPrototype", "t_next": "Ambiguous",
+                  "ovl_open": "NoModuleBtf"}
+        answer = self.run_json("--kind=fexit.multi", "--report_missing", "vfs_read",
+                               *wanted, root=REAL)
+        self.assertEqual(self.names(answer), ["vfs_read"])
+        self.assertIsInstance(answer["targets"][0]["btf_id"], int)
+        reasons = {o["name"]: o["reason"] for o in answer["omissions"]
+                   if o["reason"] != "NotTraceable"}
+        self.assertEqual(reasons, wanted)
+        for omission in answer["omissions"]:
+            self.assertTrue(omission["detail"], omission)
+        opened = [path for path in answer["stats"]["opens"] if "btf" in path]
+        self.assertEqual(opened, ["sys/kernel/btf/vmlinux"])
+
+        done = self.run_resolve("--kind=fentry.multi", "--report_missing", "_printk",
+                                "t_next", root=REAL)
+        text = done.stdout.decode()
+        self.assertIn("UnsupportedPrototype, 1 left out", text)
+        self.assertIn("takes a variable number of arguments", text)
+        self.assertIn("by BTF id the kernel takes the first", text)
+        self.assertIn("BTF ", text.splitlines()[-1])
+
+    def test_btf_requests(self):
+        vfs_read = self.run_json("--kind=fentry", "vfs_read", root=REAL)["targets"][0]
+        request = "btf:%d" % vfs_read["btf_id"]
+        answer = self.run_json(request, root=REAL)
+        self.assertEqual(self.names(answer), ["vfs_read"])
+        self.assertEqual(answer["targets"][0]["btf_id"], vfs_read["btf_id"])
+        answer = self.run_json("takes:file@1", root=REAL)
+        self.assertIn("vfs_read", self.names(answer))
+        done = self.run_resolve("btf:1", root=REAL)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("NoSuchBtfId", done.stderr.decode())
 
     # --- answers ---
 
