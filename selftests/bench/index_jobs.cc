@@ -385,7 +385,9 @@ TimeTable MeasureBatch(const Source& live, int reps) {
   question.source = &live;
   question.wanted = DrawNames(live);
   question.requests = ExactRequests(question.wanted);
-  const std::vector<std::string_view> names = question.views();
+  NameQuestion packed;
+  SetNames(question.wanted, &packed);
+  const std::vector<std::string_view>& names = packed.views;
 
   const TempFile file;
   const TempFile* const saved = &file;

@@ -90,13 +90,13 @@ void AddOnce(const T& value, std::vector<T>* list) {
 }
 
 std::string CellText(const TimeCell* cell) {
-  if (cell == nullptr) return absl::StrFormat("%18s", "");
-  const std::string factor =
-      absl::StrFormat("(%.*fx)", cell->factor < 10 ? 2 : 1, cell->factor);
+  if (cell == nullptr) return absl::StrFormat("%20s", "");
+  const int decimals = cell->factor < 0.1 ? 4 : cell->factor < 10 ? 2 : 1;
+  const std::string factor = absl::StrFormat("(%.*fx)", decimals, cell->factor);
   if (cell->ns >= kNsPerMs) {
-    return absl::StrFormat("%8.2f ms%7s", cell->ns / kNsPerMs, factor);
+    return absl::StrFormat("%8.2f ms %8s", cell->ns / kNsPerMs, factor);
   }
-  return absl::StrFormat("%10.1f %7s", cell->ns, factor);
+  return absl::StrFormat("%11.1f %8s", cell->ns, factor);
 }
 
 std::string CellJson(const TimeCell& cell) {
@@ -213,7 +213,7 @@ std::string FormatTimes(const TimeTable& table) {
       absl::StrFormat("  %s (times as quick as %s)\n", table.title, table.base);
   absl::StrAppendFormat(&text, "  %-30s", "");
   for (const std::string& question : questions) {
-    absl::StrAppendFormat(&text, "%18s", question);
+    absl::StrAppendFormat(&text, "%20s", question);
   }
   text += "\n";
   for (const std::string& way : ways) {

@@ -42,15 +42,6 @@ FirstAddrs FirstAddrsOf(const std::vector<CoreSymbol>& symbols) {
   return addrs;
 }
 
-void SetNames(absl::Span<const std::string> names, NameQuestion* question) {
-  for (const std::string& name : names) question->text.append(name) += '\0';
-  std::string_view rest = question->text;
-  for (const std::string& name : names) {
-    question->views.push_back(rest.substr(0, name.size()));
-    rest.remove_prefix(name.size() + 1);
-  }
-}
-
 void SetAddrs(const FirstAddrs& truth, NameQuestion* question) {
   for (std::string_view name : question->views) {
     const auto found = truth.find(name);
@@ -140,6 +131,15 @@ void OkOrDie(const absl::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
   std::exit(2);
+}
+
+void SetNames(absl::Span<const std::string> names, NameQuestion* question) {
+  for (const std::string& name : names) question->text.append(name) += '\0';
+  std::string_view rest = question->text;
+  for (const std::string& name : names) {
+    question->views.push_back(rest.substr(0, name.size()));
+    rest.remove_prefix(name.size() + 1);
+  }
 }
 
 const KernelTableOf& Subject::Kernel(KernelForm form) const {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "ksweep/symbol_index.h"
 #include "selftests/bench/reference/core_symbols.h"
 #include "selftests/bench/reference/kernel_table.h"
@@ -63,6 +64,9 @@ struct Subject {
 
 // Reads and builds; ends the program if that fails.
 std::unique_ptr<Subject> MakeSubject(const Source& source);
+
+// Fills in the names.
+void SetNames(absl::Span<const std::string> names, NameQuestion* question);
 
 // The value, or the end of the program.
 template <typename T>
