@@ -5,6 +5,7 @@
 #define KSWEEP_LIB_INDEX_FOLD_H_
 
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace ksweep {
 inline constexpr std::string_view kPadPrefix = "__pfx_";
 
 inline bool IsPadName(std::string_view name) {
-  return name.substr(0, kPadPrefix.size()) == kPadPrefix;
+  return name.size() >= kPadPrefix.size() &&
+         std::memcmp(name.data(), kPadPrefix.data(), kPadPrefix.size()) == 0;
 }
 
 enum class RowState : uint8_t {

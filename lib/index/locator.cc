@@ -210,6 +210,8 @@ absl::StatusOr<Locator> Locator::Make(const LocatorShape& shape,
   }
   Locator locator;
   locator.shape_ = shape;
+  locator.value_mask_ =
+      static_cast<uint32_t>((uint64_t{1} << shape.value_bits) - 1);
   locator.pilots_ = pilots.data();
   locator.slots_ = slots.data();
   return locator;

@@ -53,7 +53,10 @@ class Locator {
     return slots_ + slot * shape_.value_bits / 8;
   }
   uint32_t ValueAt(uint64_t slot) const {
-    return static_cast<uint32_t>(LoadPacked(slots_, slot, shape_.value_bits));
+    const uint64_t bit = slot * shape_.value_bits;
+    return static_cast<uint32_t>(LoadLe<uint64_t>(slots_ + bit / 8) >>
+                                 bit % 8) &
+           value_mask_;
   }
 
   // The value of the name with this hash; any value or none() for one that the
@@ -74,6 +77,7 @@ class Locator {
 
  private:
   LocatorShape shape_;
+  uint32_t value_mask_ = 0;
   const char* pilots_ = nullptr;
   const char* slots_ = nullptr;
 };

@@ -1,5 +1,7 @@
 #include "lib/index/side_tables.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "lib/index/le.h"
 
@@ -45,18 +47,20 @@ absl::StatusOr<TypeRuns> TypeRuns::Make(std::string_view packed) {
     return absl::DataLossError("the index's table of types is cut off");
   }
   TypeRuns runs;
-  runs.packed_ = packed;
+  LeReader reader(packed);
+  while (!reader.rest().empty()) {
+    runs.starts_.push_back(reader.Take<uint32_t>());
+    runs.types_.push_back(static_cast<char>(reader.Take<uint8_t>()));
+  }
   return runs;
 }
 
-char TypeRuns::TypeAt(uint32_t offset, bool upper) const {
-  const size_t run = LastNotAbove(packed_, kRunBytes, offset);
-  if (run == packed_.size() / kRunBytes) return '?';
-  const char type = packed_[run * kRunBytes + 4];
-  if (upper && type >= 'a' && type <= 'z') {
-    return static_cast<char>(type - ('a' - 'A'));
-  }
-  return type;
+void TypeRuns::Find(uint32_t offset, Hint* hint) const {
+  const auto next = std::upper_bound(starts_.begin(), starts_.end(), offset);
+  const auto i = static_cast<size_t>(next - starts_.begin());
+  hint->from = i == 0 ? 0 : starts_[i - 1];
+  hint->to = next == starts_.end() ? UINT32_MAX : *next;
+  hint->type = i == 0 ? '?' : types_[i - 1];
 }
 
 std::string Duplicates::Pack(const Lists& lists) {

@@ -24,13 +24,32 @@ class TypeRuns {
   // DataLoss for what Append() did not make.
   static absl::StatusOr<TypeRuns> Make(std::string_view packed);
 
-  char TypeAt(uint32_t offset, bool upper) const;
-  size_t bytes() const { return packed_.size(); }
+  // Where the last look-up ended, so that the next one can start there. Of no
+  // meaning to another table.
+  struct Hint {
+    uint32_t from = 0;
+    uint32_t to = 0;  // past the last offset
+    char type = '?';
+  };
+
+  char TypeAt(uint32_t offset, bool upper, Hint* hint = nullptr) const {
+    Hint fresh;
+    if (hint == nullptr) hint = &fresh;
+    if (offset - hint->from >= hint->to - hint->from) Find(offset, hint);
+    return upper ? ToUpper(hint->type) : hint->type;
+  }
 
  private:
   static constexpr size_t kRunBytes = 5;
 
-  std::string_view packed_;
+  static char ToUpper(char type) {
+    return type >= 'a' && type <= 'z' ? static_cast<char>(type - ('a' - 'A'))
+                                      : type;
+  }
+  void Find(uint32_t offset, Hint* hint) const;
+
+  std::vector<uint32_t> starts_;
+  std::vector<char> types_;
 };
 
 // `type` as a lower-case letter and whether it was a capital.

@@ -114,7 +114,7 @@ absl::StatusOr<Table> Table::Make(
       return Damaged("a segment has no owner");
     }
   }
-  table.finder_ = SegmentFinder(table.segments_);
+  table.NoteSegments();
   table.slots_ = dictionary->slots();
   table.dictionary_ = std::move(dictionary);
   return table;
@@ -124,7 +124,15 @@ void Table::Slide(uint64_t slide) {
   for (Segment& segment : segments_) {
     if (segment.slides) segment.base += slide;
   }
+  NoteSegments();
+}
+
+void Table::NoteSegments() {
   finder_ = SegmentFinder(segments_);
+  largest_ = {};
+  for (const Segment& segment : segments_) {
+    if (segment.span > largest_.span) largest_ = segment;
+  }
 }
 
 bool Table::VerifyRecord(uint32_t offset, std::string_view name,

@@ -133,9 +133,9 @@ class Table {
   bool FindAll(const Query& query, std::vector<Entry>* entries) const;
 
   // Fills in all but the size. False if the table is damaged. The view of the
-  // name is in `buffer`.
-  bool Describe(const Entry& entry, NameBuffer* buffer,
-                IndexSymbolView* symbol) const;
+  // name is in `buffer`. With a hint of its own, walking on is quicker.
+  bool Describe(const Entry& entry, NameBuffer* buffer, IndexSymbolView* symbol,
+                TypeRuns::Hint* hint = nullptr) const;
   // And that.
   bool DescribeWithSize(const Entry& entry, NameBuffer* buffer,
                         IndexSymbolView* symbol) const;
@@ -215,14 +215,16 @@ class Table {
   bool ReadRefTarget(const Record& record, uint32_t offset,
                      Record* target) const;
   bool Matches(const Record& record, uint32_t offset, const Query& query) const;
-  bool MatchesRef(const Record& record, uint32_t offset, const char* name,
-                  const char* end) const;
+  bool MatchesSlowly(uint32_t offset, const char* name, const char* end) const;
   bool MatchPieces(const Record& record, uint32_t cnt, const char** name,
                    const char* end) const;
   bool MatchesLong(const Record& record, const char** name,
                    const char* end) const;
   bool MatchCodes(const char* codes, uint32_t cnt, const char** name,
                   const char* end) const;
+  size_t AppendShort(const char* codes, uint32_t cnt, char* out) const;
+  bool AppendLong(const Record& record, uint32_t cnt, char* out,
+                  size_t* size) const;
   bool AppendPieces(const Record& record, uint32_t cnt, size_t* size,
                     NameBuffer* buffer) const;
   bool AppendName(uint32_t offset, const Record& record, size_t* size,
@@ -233,14 +235,29 @@ class Table {
   }
   const Segment& SegmentOf(uint32_t compact) const;
   uint64_t AddressOfCompact(uint32_t compact) const {
+    if (compact - largest_.compact < largest_.span) [[likely]] {
+      return largest_.base + (compact - largest_.compact);
+    }
     const Segment& segment = SegmentOf(compact);
     return segment.base + (compact - segment.compact);
   }
+  // The slot whose place in bytes these bits hold; the others do not matter.
+  const Dictionary::Slot& SlotOf(uint32_t place) const {
+    return *reinterpret_cast<const Dictionary::Slot*>(
+        reinterpret_cast<const char*>(slots_) +
+        (place & kCodeMask * sizeof(Dictionary::Slot)));
+  }
+  void NoteSegments();
   AddressLookup FindPad(const Query& query) const;
   LookupState Locate(const Query& query, uint32_t* offset,
                      Record* record) const;
   LookupState LocateAll(const Query& query,
                         std::vector<uint32_t>* offsets) const;
+  // The first record that matters for `compact`: of those with the highest
+  // address not above it, or of `page`. False if the table is damaged.
+  uint32_t SkipInPage(uint32_t page, uint32_t at, uint32_t delta,
+                      uint32_t* offset) const;
+  bool SkipTo(uint32_t page, uint64_t compact, uint32_t* offset) const;
   // Walks over the records from the first one of `page`. `*again` is set if
   // some of the symbols at place->addr may be in front of it.
   bool CollectPlace(uint32_t page, uint64_t compact, Place* place,
@@ -262,6 +279,7 @@ class Table {
   uint32_t page_cnt_ = 0;
   Locator locator_;
   std::vector<Segment> segments_;
+  Segment largest_;  // a copy: most symbols are in it
   SegmentFinder finder_;
   TypeRuns types_;
   Duplicates duplicates_;

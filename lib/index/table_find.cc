@@ -2,53 +2,36 @@
 
 #include <algorithm>
 
+#include "lib/index/piece_compare.h"
 #include "lib/index/table_records.h"
 
 namespace ksweep {
 namespace {
 
-// What of two words of a slot, as they lie in memory, belongs to a piece of
-// each length.
-struct PieceMask {
-  uint64_t low, high;
-};
-
-constexpr uint64_t FirstBytes(size_t cnt) {
-  if (cnt == 0) return 0;
-  if (cnt >= 8) return ~uint64_t{0};
-  return std::endian::native == std::endian::little
-             ? (uint64_t{1} << (8 * cnt)) - 1
-             : ~uint64_t{0} << (64 - 8 * cnt);
-}
-
-constexpr std::array<PieceMask, 16> kPieceMasks = [] {
-  std::array<PieceMask, 16> masks = {};
-  for (size_t size = 0; size < masks.size(); ++size) {
-    masks[size] = {FirstBytes(size), FirstBytes(size > 8 ? size - 8 : 0)};
-  }
-  return masks;
-}();
-
 // 0 if the bytes at `*name` start with the piece; steps over it in any case.
 inline uint64_t DifferFrom(const Dictionary::Slot& slot, const char** name) {
-  const PieceMask& mask = kPieceMasks[slot.size];
-  const uint64_t low = LoadU64(slot.bytes) ^ LoadU64(*name);
-  const uint64_t high = LoadU64(slot.bytes + 8) ^ LoadU64(*name + 8);
+#if defined(__SSE2__)
+  const uint64_t differ = DifferSse2(slot, *name);
+#else
+  const uint64_t differ = DifferPortable(slot, *name);
+#endif
   *name += slot.size;
-  return (low & mask.low) | (high & mask.high);
+  return differ;
 }
 
 }  // namespace
 
 // Compares two codes at a time with what is at `*name`, of which Query has
 // zeros enough behind `end`, and steps over it.
-inline bool Table::MatchCodes(const char* codes, uint32_t cnt,
-                              const char** name, const char* end) const {
+[[gnu::always_inline]] inline bool Table::MatchCodes(const char* codes,
+                                                     uint32_t cnt,
+                                                     const char** name,
+                                                     const char* end) const {
   const char* at = *name;
   for (; cnt >= 2; cnt -= 2, codes += 3) {
     const uint32_t two = LoadLe<uint32_t>(codes);
-    uint64_t differ = DifferFrom(slots_[two & kCodeMask], &at);
-    differ |= DifferFrom(slots_[two >> kCodeBits & kCodeMask], &at);
+    uint64_t differ = DifferFrom(SlotOf(two << 4), &at);
+    differ |= DifferFrom(SlotOf(two >> (kCodeBits - 4)), &at);
     if (differ != 0 || at > end) return false;
   }
   if (cnt != 0) {
@@ -83,21 +66,25 @@ bool Table::MatchPieces(const Record& record, uint32_t cnt, const char** name,
   return MatchCodes(record.codes, cnt, name, end);
 }
 
-bool Table::MatchesRef(const Record& record, uint32_t offset, const char* name,
-                       const char* end) const {
-  Record target;
+[[gnu::noinline]] bool Table::MatchesSlowly(uint32_t offset, const char* name,
+                                            const char* end) const {
+  Record record, target;
+  if (!ReadRecord(offset, &record)) return false;
+  if (!(record.head & kRefBit)) {
+    return MatchesLong(record, &name, end) && name == end;
+  }
   return ReadRefTarget(record, offset, &target) &&
          MatchPieces(record, record.cnt - 2, &name, end) &&
          MatchPieces(target, target.cnt, &name, end) && name == end;
 }
 
-inline bool Table::Matches(const Record& record, uint32_t offset,
-                           const Query& query) const {
+[[gnu::always_inline]] inline bool Table::Matches(const Record& record,
+                                                  uint32_t offset,
+                                                  const Query& query) const {
   const char* name = query.data();
   const char* const end = name + query.size();
   if (record.is_long() || record.head & kRefBit) [[unlikely]] {
-    if (record.head & kRefBit) return MatchesRef(record, offset, name, end);
-    return MatchesLong(record, &name, end) && name == end;
+    return MatchesSlowly(offset, name, end);
   }
   return MatchCodes(record.codes, record.cnt, &name, end) && name == end;
 }
@@ -123,8 +110,9 @@ void Table::PrefetchRecord(uint32_t offset) const {
   __builtin_prefetch(page_bases_ + 4 * size_t{offset >> kPageShift});
 }
 
-inline LookupState Table::Locate(const Query& query, uint32_t* offset,
-                                 Record* record) const {
+[[gnu::always_inline]] inline LookupState Table::Locate(const Query& query,
+                                                        uint32_t* offset,
+                                                        Record* record) const {
   *offset = locator_.Lookup(query.Hash(locator_.seed()));
   if (*offset >= shape_.record_bytes) {
     return *offset == locator_.none() ? LookupState::kAbsent
@@ -211,27 +199,50 @@ bool Table::FindAll(const Query& query, std::vector<Entry>* entries) const {
   return true;
 }
 
-bool Table::AppendPieces(const Record& record, uint32_t cnt, size_t* size,
-                         NameBuffer* buffer) const {
-  char* const out = buffer->Prepare(*size + cnt * kMaxPieceBytes);
-  size_t at = *size;
-  for (uint32_t i = 0; i < cnt; ++i) {
-    const uint16_t code = CodeAt(record.codes, i);
-    if (code == kEscapeCode && record.is_long()) {
-      if (++i == cnt) return false;
-      out[at++] = static_cast<char>(CodeAt(record.codes, i));
-      continue;
-    }
-    const Dictionary::Slot& slot = slots_[code];
-    std::memcpy(out + at, slot.bytes, sizeof(slot));
+// A piece is copied with what is behind it, which the next one overwrites.
+inline size_t Table::AppendShort(const char* codes, uint32_t cnt,
+                                 char* out) const {
+  char* at = out;
+  const auto append = [&at](const Dictionary::Slot& slot) {
+    std::memcpy(at, &slot, sizeof(slot));
     at += slot.size;
+  };
+  for (; cnt >= 2; cnt -= 2, codes += 3) {
+    const uint32_t two = LoadLe<uint32_t>(codes);
+    append(SlotOf(two << 4));
+    append(SlotOf(two >> (kCodeBits - 4)));
   }
-  *size = at;
-  return at <= kMaxNameBytes;
+  if (cnt != 0) append(slots_[LoadLe<uint16_t>(codes) & kCodeMask]);
+  return static_cast<size_t>(at - out);
 }
 
-bool Table::AppendName(uint32_t offset, const Record& record, size_t* size,
-                       NameBuffer* buffer) const {
+bool Table::AppendLong(const Record& record, uint32_t cnt, char* out,
+                       size_t* size) const {
+  for (uint32_t i = 0; i < cnt; ++i) {
+    const uint16_t code = CodeAt(record.codes, i);
+    if (code == kEscapeCode) {
+      if (++i == cnt) return false;
+      out[(*size)++] = static_cast<char>(CodeAt(record.codes, i));
+      continue;
+    }
+    std::memcpy(out + *size, &slots_[code], sizeof(Dictionary::Slot));
+    *size += slots_[code].size;
+  }
+  return *size <= kMaxNameBytes;
+}
+
+inline bool Table::AppendPieces(const Record& record, uint32_t cnt,
+                                size_t* size, NameBuffer* buffer) const {
+  char* const out = buffer->Prepare(*size + cnt * kMaxPieceBytes);
+  if (record.is_long()) [[unlikely]] {
+    return AppendLong(record, cnt, out, size);
+  }
+  *size += AppendShort(record.codes, cnt, out + *size);
+  return true;
+}
+
+inline bool Table::AppendName(uint32_t offset, const Record& record,
+                              size_t* size, NameBuffer* buffer) const {
   if (!(record.head & kRefBit)) {
     return AppendPieces(record, record.cnt, size, buffer);
   }
@@ -242,7 +253,7 @@ bool Table::AppendName(uint32_t offset, const Record& record, size_t* size,
 }
 
 bool Table::Describe(const Entry& entry, NameBuffer* buffer,
-                     IndexSymbolView* symbol) const {
+                     IndexSymbolView* symbol, TypeRuns::Hint* hint) const {
   Record record;
   if (!ReadRecord(entry.offset, &record)) return false;
   size_t size = 0;
@@ -255,7 +266,7 @@ bool Table::Describe(const Entry& entry, NameBuffer* buffer,
   const Segment& segment = SegmentOf(record.compact);
   symbol->addr = segment.base + (record.compact - segment.compact) -
                  (entry.is_pad ? shape_.pad_distance : 0);
-  symbol->type = types_.TypeAt(entry.offset, record.head & kUpperBit);
+  symbol->type = types_.TypeAt(entry.offset, record.head & kUpperBit, hint);
   symbol->name = buffer->View(size);
   symbol->module = owners_[segment.owner];
   return true;

@@ -17,6 +17,45 @@ uint32_t Table::PagesBelow(uint64_t compact) const {
   return low;
 }
 
+// Stays within the page, and looks at nothing but deltas and counts.
+inline uint32_t Table::SkipInPage(uint32_t page, uint32_t at, uint32_t delta,
+                                  uint32_t* offset) const {
+  uint32_t last = 0;
+  while (at >> kPageShift == page && at < shape_.record_bytes) {
+    const char* const p = records_ + at;
+    const uint32_t its = LoadLe<uint16_t>(p);
+    const uint32_t cnt = static_cast<uint8_t>(p[2]) & kCountBits;
+    if (its > delta || cnt == kLongCount) break;
+    *offset = its > last ? at : *offset;
+    last = its;
+    at = SkipNoStart(at + 3 + CodeBytes(cnt));
+  }
+  return at;
+}
+
+bool Table::SkipTo(uint32_t page, uint64_t compact, uint32_t* offset) const {
+  uint32_t at = page * kPageBytes + static_cast<uint8_t>(page_starts_[page]);
+  *offset = at;
+  const uint64_t delta = compact - PageBase(page);
+  uint64_t last = PageBase(page);
+  if (delta < kFarDelta) {
+    at = SkipInPage(page, at, static_cast<uint32_t>(delta), offset);
+    Record record;
+    if (*offset >= shape_.record_bytes) return true;
+    if (!ReadRecord(*offset, &record)) return false;
+    last = record.compact;
+  }
+  while (at < shape_.record_bytes) {
+    Record record;
+    if (!ReadRecord(at, &record)) return false;
+    if (record.compact > compact) break;
+    if (record.compact > last) *offset = at;
+    last = record.compact;
+    at = SkipNoStart(record.end);
+  }
+  return true;
+}
+
 bool Table::CollectPlace(uint32_t page, uint64_t compact, Place* place,
                          bool* again) const {
   const Segment& segment = segments_[place->segment];
@@ -34,8 +73,8 @@ bool Table::CollectPlace(uint32_t page, uint64_t compact, Place* place,
       place->entries.push_back(entry);
     }
   };
-  uint32_t offset =
-      page * kPageBytes + static_cast<uint8_t>(page_starts_[page]);
+  uint32_t offset;
+  if (!SkipTo(page, compact, &offset)) return false;
   while (offset < shape_.record_bytes) {
     Record record;
     if (!ReadRecord(offset, &record)) return false;

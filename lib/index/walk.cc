@@ -43,10 +43,10 @@ class Groups {
   // Calls `visit` with each of them; `*damaged` tells why it stopped if not
   // because `visit` returned false.
   template <typename Visit>
-  bool VisitEach(NameBuffer* buffer, Visit visit, bool* damaged) const {
+  bool VisitEach(NameBuffer* buffer, Visit visit, bool* damaged) {
     for (const Entry& entry : entries_) {
       IndexSymbolView symbol;
-      if (!table_->Describe(entry, buffer, &symbol)) {
+      if (!table_->Describe(entry, buffer, &symbol, &hint_)) {
         *damaged = true;
         return false;
       }
@@ -64,6 +64,7 @@ class Groups {
   uint64_t addr_ = 0;
   uint64_t size_ = 0;
   std::vector<Entry> entries_;
+  TypeRuns::Hint hint_;
 };
 
 struct WaitingSegment {
