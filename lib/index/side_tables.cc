@@ -43,14 +43,15 @@ void TypeRuns::Append(uint32_t offset, char type, std::string* packed) {
 }
 
 absl::StatusOr<TypeRuns> TypeRuns::Make(std::string_view packed) {
-  if (packed.size() % kRunBytes != 0) {
-    return absl::DataLossError("the index's table of types is cut off");
-  }
   TypeRuns runs;
   LeReader reader(packed);
   while (!reader.rest().empty()) {
     runs.starts_.push_back(reader.Take<uint32_t>());
     runs.types_.push_back(static_cast<char>(reader.Take<uint8_t>()));
+  }
+  if (!reader.ok() ||
+      !std::is_sorted(runs.starts_.begin(), runs.starts_.end())) {
+    return absl::DataLossError("the index's table of types is damaged");
   }
   return runs;
 }

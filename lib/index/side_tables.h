@@ -24,6 +24,8 @@ class TypeRuns {
   // DataLoss for what Append() did not make.
   static absl::StatusOr<TypeRuns> Make(std::string_view packed);
 
+  size_t size() const { return starts_.size(); }
+
   // Where the last look-up ended, so that the next one can start there. Of no
   // meaning to another table.
   struct Hint {
@@ -40,8 +42,6 @@ class TypeRuns {
   }
 
  private:
-  static constexpr size_t kRunBytes = 5;
-
   static char ToUpper(char type) {
     return type >= 'a' && type <= 'z' ? static_cast<char>(type - ('a' - 'A'))
                                       : type;

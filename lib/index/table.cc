@@ -38,6 +38,7 @@ std::string TableShape::Pack() const {
   AppendLe(names, &packed);
   AppendLe(record_bytes, &packed);
   AppendLe(pad_distance, &packed);
+  AppendLe(type_runs, &packed);
   AppendLe(locator.seed, &packed);
   AppendLe(locator.buckets, &packed);
   AppendLe(locator.slots, &packed);
@@ -54,6 +55,7 @@ absl::StatusOr<TableShape> TableShape::Unpack(std::string_view packed) {
   shape.names = reader.Take<uint64_t>();
   shape.record_bytes = reader.Take<uint32_t>();
   shape.pad_distance = reader.Take<uint32_t>();
+  shape.type_runs = reader.Take<uint32_t>();
   shape.locator.seed = reader.Take<uint64_t>();
   shape.locator.buckets = reader.Take<uint32_t>();
   shape.locator.slots = reader.Take<uint32_t>();
@@ -106,6 +108,9 @@ absl::StatusOr<Table> Table::Make(
   table.types_ = *types;
   table.duplicates_ = *duplicates;
   table.owners_ = *std::move(owners);
+  if (table.types_.size() != shape->type_runs) {
+    return Damaged("types are missing");
+  }
   if (table.segments_.empty() != (shape->record_bytes == 0)) {
     return Damaged("there are records without a segment, or none");
   }

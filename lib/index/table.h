@@ -51,6 +51,7 @@ struct TableShape {
   uint64_t names = 0;
   uint32_t record_bytes = 0;  // without the padding
   uint32_t pad_distance = 0;
+  uint32_t type_runs = 0;
   LocatorShape locator;
 
   std::string Pack() const;

@@ -87,6 +87,7 @@ void TableBuilder::AddType(uint32_t offset, char type) {
   std::string& types = PartOf(TablePart::kTypes);
   if (types.empty() || type != last_type_) {
     TypeRuns::Append(offset, type, &types);
+    ++shape_.type_runs;
   }
   last_type_ = type;
 }

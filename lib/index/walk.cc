@@ -96,6 +96,7 @@ class Walk {
       if (open_.empty()) {
         if (next_ == waiting_.size()) return true;
         Open();
+        continue;
       }
       // Few segments overlap, if any: looking at all is quick.
       size_t first = 0;
