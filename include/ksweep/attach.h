@@ -30,12 +30,19 @@ inline constexpr uint32_t kMaxPerLink = 131070;
 // Makes `prog` a program of `kind`, between bpf_object__open() and
 // bpf_object__load(): the kernel wants the attach type at load. Any section
 // name that libbpf does not know or takes for a kprobe, as SEC("kprobe") and
-// SEC("kprobe.multi"), will do. From then on bpf_program__attach() and a
-// skeleton's attach() leave the program alone.
+// SEC("kprobe.multi"), will do; for fentry.multi, fexit.multi and
+// fsession.multi any that it does not know, or takes for one of these. From then
+// on bpf_program__attach() and a skeleton's attach() leave the program alone.
+//
+// Programs of these three have no arguments in their context: they ask
+// bpf_get_func_arg(), bpf_get_func_arg_cnt() and bpf_get_func_ret(). For the
+// functions of a module such a program is loaded once more by Attach(), with
+// the same maps; one with callbacks cannot be.
 //
 // FailedPrecondition if the program is loaded already, was prepared for a kind
 // that needs another type or given one by other means, or has a section name of
-// another type, as SEC("fentry/x"), or of sleepable programs. In a section that
+// another type, as SEC("fentry/x"), or of sleepable programs, which only links
+// by BTF take. In a section that
 // is named for a kind, as SEC("kprobe.multi"), a program whose auto-attach is
 // off (bpf_program__set_autoattach()) counts as prepared for it. Unimplemented
 // for a kind that this version cannot attach.
@@ -121,7 +128,10 @@ struct KindProgram {
 // Unimplemented       the kernel has no kprobe.multi (CONFIG_FPROBE)
 // PermissionDenied, ResourceExhausted, Cancelled
 //
-// Requires Linux 5.18, kKprobeSession 6.10 (CONFIG_FPROBE). Thread-safe.
+// Requires Linux 5.18, kKprobeSession 6.10 (CONFIG_FPROBE); the kinds of
+// tracing_multi links 7.2 or so (x86-64), and CAP_SYS_ADMIN for functions of
+// modules. While Attach() loads a program once more, its BPF object has to be
+// open; with AttachOptions::updatable not any longer. Thread-safe.
 absl::StatusOr<Attachment> Attach(const Resolution& resolution,
                                   const bpf_program* prog,
                                   const AttachOptions& options = {});

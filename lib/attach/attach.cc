@@ -130,7 +130,12 @@ absl::Status Attacher::AddPrograms(absl::Span<const ProgramFd> programs) {
     AttachedProgram added;
     added.kind = program.kind;
     added.fd = program.fd;
+    added.image = program.image;
     if (options_.updatable) {
+      if (program.image != nullptr) {
+        const absl::Status status = OwnMaps(*program.image);
+        if (!status.ok()) return status;
+      }
       added.own = UniqueFd(fcntl(program.fd, F_DUPFD_CLOEXEC, 0));
       if (added.own.get() < 0) {
         const int err = errno;
@@ -146,7 +151,7 @@ absl::Status Attacher::AddPrograms(absl::Span<const ProgramFd> programs) {
 absl::Status Attacher::MakeFactories() {
   for (const AttachedProgram& program : state_->programs) {
     absl::StatusOr<std::unique_ptr<LinkFactory>> factory =
-        MakeLinkFactory(meter_, program.kind, program.fd, options_);
+        MakeLinkFactory(meter_, program, options_);
     if (!factory.ok()) return factory.status();
     factories_.push_back(*std::move(factory));
   }
@@ -217,6 +222,30 @@ void Attacher::FillReport(int64_t total_ns) {
   CountAttached(*state_);
 }
 
+namespace {
+
+// Of a program that is loaded for its kind.
+absl::StatusOr<ProgramFd> MakeProgramFd(const KindProgram& program) {
+  if (program.prog == nullptr) {
+    return absl::InvalidArgumentError("no program given");
+  }
+  absl::StatusOr<KindAbi> abi = FindKindAbi(program.kind);
+  if (!abi.ok()) return abi.status();
+  const absl::Status status = CheckProgram(*program.prog, *abi);
+  if (!status.ok()) return status;
+  ProgramFd made;
+  made.kind = program.kind;
+  made.fd = bpf_program__fd(program.prog);
+  if (!NeedsBtf(program.kind)) return made;
+  absl::StatusOr<ProgramImage> image =
+      ReadProgramImage(BpfSys::Kernel(), *program.prog);
+  if (!image.ok()) return image.status();
+  made.image = std::make_shared<ProgramImage>(*std::move(image));
+  return made;
+}
+
+}  // namespace
+
 absl::StatusOr<Attachment> Attach(const Resolution& resolution,
                                   const bpf_program* prog,
                                   const AttachOptions& options) {
@@ -238,14 +267,9 @@ absl::StatusOr<Attachment> Attach(const Resolution& resolution,
                                   const AttachOptions& options) {
   std::vector<ProgramFd> fds;
   for (const KindProgram& program : programs) {
-    if (program.prog == nullptr) {
-      return absl::InvalidArgumentError("no program given");
-    }
-    absl::StatusOr<KindAbi> abi = FindKindAbi(program.kind);
-    if (!abi.ok()) return abi.status();
-    const absl::Status status = CheckProgram(*program.prog, *abi);
-    if (!status.ok()) return status;
-    fds.push_back({program.kind, bpf_program__fd(program.prog)});
+    absl::StatusOr<ProgramFd> made = MakeProgramFd(program);
+    if (!made.ok()) return made.status();
+    fds.push_back(*std::move(made));
   }
   return Attacher(BpfSys::Kernel(), resolution, options).Attach(fds);
 }

@@ -26,6 +26,8 @@ namespace ksweep {
 struct ProgramFd {
   Kind kind = Kind::kKprobeMulti;
   int fd = -1;
+  // For the kinds that may have to load it once more; null: they cannot.
+  std::shared_ptr<ProgramImage> image = nullptr;
 };
 
 // One Attach(): checks, selects, makes the links. For a single use.

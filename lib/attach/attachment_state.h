@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "ksweep/attachment.h"
 #include "ksweep/link.h"
 #include "ksweep/resolve.h"
+#include "lib/attach/program_image.h"
 #include "lib/base/bpf_sys.h"
 #include "lib/base/unique_fd.h"
 
@@ -24,6 +26,8 @@ struct AttachedProgram {
   int fd = -1;
   UniqueFd own;        // what fd is, if the attachment can be changed later
   bool works = false;  // the kernel took it for a link
+  // Null if it cannot be loaded once more, or never has to be.
+  std::shared_ptr<const ProgramImage> image;
 };
 
 // A function's place in an attachment.

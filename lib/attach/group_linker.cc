@@ -10,12 +10,23 @@ namespace ksweep {
 
 absl::Status GroupLinker::Run(const LinkGroup& group) && {
   group_ = &group;
+  const absl::Status opened = factory_.Open({group.module, group.rank});
+  if (absl::IsNotFound(opened)) return RefuseAll(ErrnoOf(opened));
+  if (!opened.ok()) return opened;
   const size_t limit =
       std::min<size_t>(options_.max_per_link, factory_.max_per_link());
   const absl::Status status = LinkAccepted(
       *this, group.slots, limit, state_.programs[group.program].works);
   if (status.ok() || group.slots.size() != 1) return status;
   return Annotate(status, FunctionName(TargetOf(group.slots.front())));
+}
+
+absl::Status GroupLinker::RefuseAll(int err) {
+  for (uint32_t slot : group_->slots) {
+    const absl::Status status = Refuse(slot, err);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Link> GroupLinker::MakeLink(absl::Span<const uint32_t> slots) {

@@ -49,10 +49,12 @@ class GroupLinker : private LinkMaker {
  private:
   // LinkMaker, by index into group_->slots.
   absl::StatusOr<Link> MakeLink(absl::Span<const uint32_t> slots) override;
+  Fault FaultOf(int err) const override { return factory_.FaultOf(err); }
   bool IsTrusted(uint32_t slot) const override;
   void Keep(Link link, absl::Span<const uint32_t> slots) override;
   absl::Status Refuse(uint32_t slot, int err) override;
 
+  absl::Status RefuseAll(int err);
   absl::Status ReportProgress() const;
   AttachPoint PointOf(uint32_t slot) const;
   const Target& TargetOf(uint32_t slot) const {

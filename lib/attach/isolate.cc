@@ -88,10 +88,11 @@ absl::Status Isolation::LinkWindow() {
     return absl::OkStatus();
   }
   absl::Status status = link.status();
-  if (FaultOf(ErrnoOf(status)) == Fault::kTarget) status = Isolate(cnt, status);
+  if (maker_.FaultOf(ErrnoOf(status)) == Fault::kTarget)
+    status = Isolate(cnt, status);
   // Also while isolating: the kernel may look at the functions before it asks
   // for the memory.
-  if (FaultOf(ErrnoOf(status)) == Fault::kMemory && last_cnt_ > 1) {
+  if (maker_.FaultOf(ErrnoOf(status)) == Fault::kMemory && last_cnt_ > 1) {
     limit_ = last_cnt_ / 2;
     return absl::OkStatus();
   }
@@ -143,7 +144,7 @@ absl::Status Isolation::CheckCall(const absl::Status& refused) {
     call_works_ = link.ok();
     if (call_works_) break;
     const int err = ErrnoOf(link.status());
-    if (FaultOf(err) != Fault::kTarget) return link.status();
+    if (maker_.FaultOf(err) != Fault::kTarget) return link.status();
     refused_alone.emplace_back(slot, err);
   }
   if (!call_works_) {
@@ -195,7 +196,7 @@ absl::StatusOr<int> Isolation::FindNext(size_t end, int err) {
       continue;
     }
     const int refusal = ErrnoOf(link.status());
-    if (FaultOf(refusal) != Fault::kTarget) return link.status();
+    if (maker_.FaultOf(refusal) != Fault::kTarget) return link.status();
     err = refusal;
     end = proven_ + cnt;
     step = kNoStep;

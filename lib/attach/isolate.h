@@ -36,6 +36,9 @@ class LinkMaker {
   // attached. An error without errno ends everything.
   virtual absl::StatusOr<Link> MakeLink(absl::Span<const uint32_t> slots) = 0;
 
+  // Whether a refusal with `err` may be about one of the slots.
+  virtual Fault FaultOf(int err) const { return ksweep::FaultOf(err); }
+
   // True if the kernel should accept the slot, false if it was never sure.
   virtual bool IsTrusted(uint32_t slot) const = 0;
 

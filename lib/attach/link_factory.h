@@ -14,6 +14,8 @@
 #include "absl/types/span.h"
 #include "ksweep/attach.h"
 #include "ksweep/link.h"
+#include "lib/attach/attachment_state.h"
+#include "lib/attach/isolate.h"
 #include "lib/base/bpf_sys.h"
 
 namespace ksweep {
@@ -28,6 +30,12 @@ struct AttachPoint {
   bool by_name = false;  // the same for all points of a link
 };
 
+// What the functions of a link have in common, for kinds that LinksByOwner().
+struct LinkOwner {
+  std::string_view module;  // empty: the core kernel, or of no matter
+  uint32_t rank = 0;        // which of the cookies of its functions
+};
+
 // Makes links for one program. Not thread-safe.
 class LinkFactory {
  public:
@@ -39,6 +47,13 @@ class LinkFactory {
     return absl::OkStatus();
   }
 
+  // Before links to functions of `owner`. NotFound if its module is gone: then
+  // none of its functions can be attached to, which is not the call's fault.
+  virtual absl::Status Open(const LinkOwner& owner) {
+    (void)owner;
+    return absl::OkStatus();
+  }
+
   // The most functions of one link.
   virtual size_t max_per_link() const = 0;
 
@@ -47,15 +62,18 @@ class LinkFactory {
   virtual absl::StatusOr<Link> MakeLink(
       absl::Span<const AttachPoint> points) = 0;
 
+  // Whether a refusal with `err` may be about one of the functions.
+  virtual Fault FaultOf(int err) const { return ksweep::FaultOf(err); }
+
   // What `err` means for one function, when it is known that others are
   // accepted.
   virtual std::string FunctionRefusal(int err) const = 0;
 };
 
-// The factory for a program of `kind`. Unimplemented, with the kinds that there
-// are, for one that this version cannot attach.
+// The factory for `program`, which has to outlive it. Unimplemented, with the
+// kinds that there are, for one that this version cannot attach.
 absl::StatusOr<std::unique_ptr<LinkFactory>> MakeLinkFactory(
-    BpfSys& sys, Kind kind, int prog_fd, const AttachOptions& options);
+    BpfSys& sys, const AttachedProgram& program, const AttachOptions& options);
 
 }  // namespace ksweep
 

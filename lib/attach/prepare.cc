@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "ksweep/attach.h"
+#include "lib/attach/arrange.h"
 #include "lib/base/abseil.h"
 #include "lib/base/bpf_sys.h"
 #include "lib/base/errno_status.h"
@@ -22,6 +23,9 @@ constexpr KindAbi kKindAbis[] = {
     {Kind::kKretprobeMulti, kBpfProgTypeKprobe, kBpfTraceKprobeMulti,
      kBpfKprobeMultiReturn},
     {Kind::kKprobeSession, kBpfProgTypeKprobe, kBpfTraceKprobeSession, 0},
+    {Kind::kFentryMulti, kBpfProgTypeTracing, kBpfTraceFentryMulti, 0},
+    {Kind::kFexitMulti, kBpfProgTypeTracing, kBpfTraceFexitMulti, 0},
+    {Kind::kFsessionMulti, kBpfProgTypeTracing, kBpfTraceFsessionMulti, 0},
 };
 
 // What the kernel calls a kind of program, at load.
@@ -87,27 +91,36 @@ absl::Status PreparedForAnother(const bpf_program& prog, const KindAbi& abi) {
       Av(KindName(abi.kind)), ToString(LoadTypeOf(abi))));
 }
 
-// True for SEC("uprobe.s/…") and the like.
-bool IsSleepableSection(std::string_view section) {
-  return section.substr(0, section.find('/')).ends_with(".s");
+// Whether programs of that type are loaded without a target.
+bool LinksByOwner(const LoadType& load_type) {
+  return std::any_of(
+      std::begin(kKindAbis), std::end(kKindAbis), [&](const KindAbi& abi) {
+        return LoadTypeOf(abi) == load_type && LinksByOwner(abi.kind);
+      });
 }
 
 // Up to 1.1, libbpf keeps the section's handler whatever type is set later, and
 // at load the handler looks for a BTF target, which crashes libbpf for
-// SEC("fentry/…"), or makes the program sleepable, which no link here takes.
+// SEC("fentry/…") or is wrong for SEC("fentry"), or makes the program
+// sleepable, which only links by BTF take.
+bool IsSectionFor(const bpf_program& prog, const KindAbi& abi) {
+  if (IsSleepable(prog) && !NeedsBtf(abi.kind)) return false;
+  const LoadType load_type = SectionLoadType(prog);
+  if (load_type.prog_type == BPF_PROG_TYPE_UNSPEC) return true;
+  if (load_type.prog_type != abi.prog_type) return false;
+  return !LinksByOwner(abi.kind) || LinksByOwner(load_type);
+}
+
 absl::Status CheckSection(const bpf_program& prog, const KindAbi& abi) {
+  if (IsSectionFor(prog, abi)) return absl::OkStatus();
   const char* section = bpf_program__section_name(&prog);
   const LoadType load_type = SectionLoadType(prog);
-  if (!IsSleepableSection(section) &&
-      (load_type.prog_type == BPF_PROG_TYPE_UNSPEC ||
-       load_type.prog_type == abi.prog_type)) {
-    return absl::OkStatus();
-  }
   return absl::FailedPreconditionError(absl::StrFormat(
       "program '%s' is in SEC(\"%s\"), which libbpf loads as %s; use "
       "SEC(\"%s\")",
       bpf_program__name(&prog), section,
-      IsSleepableSection(section) ? "sleepable" : ToString(load_type),
+      IsSleepable(prog) && !NeedsBtf(abi.kind) ? "sleepable"
+                                               : ToString(load_type),
       Av(KindName(abi.kind))));
 }
 
@@ -142,6 +155,11 @@ std::string AttachableKinds() {
 }
 
 }  // namespace
+
+bool IsSleepable(const bpf_program& prog) {
+  const std::string_view section = bpf_program__section_name(&prog);
+  return section.substr(0, section.find('/')).ends_with(".s");
+}
 
 absl::StatusOr<KindAbi> FindKindAbi(Kind kind) {
   for (const KindAbi& abi : kKindAbis) {
@@ -217,6 +235,10 @@ absl::Status PrepareProgram(bpf_program* prog, Kind kind) {
                                              bpf_program__name(prog)));
   }
   bpf_program__set_autoattach(prog, false);
+  // libbpf does so by itself only for sections that it knows.
+  if (IsSleepable(*prog)) {
+    bpf_program__set_flags(prog, bpf_program__flags(prog) | BPF_F_SLEEPABLE);
+  }
   return absl::OkStatus();
 }
 

@@ -33,6 +33,9 @@ bool IsUnprepared(const bpf_program& prog);
 // would only say EINVAL.
 absl::Status CheckProgram(const bpf_program& prog, const KindAbi& abi);
 
+// Whether it is in a section of sleepable programs, as SEC("fentry.s/…").
+bool IsSleepable(const bpf_program& prog);
+
 // The kind among `kinds` that `prog` was prepared for, the first if there are
 // several. FailedPrecondition, with what it is and what they need, if none.
 absl::StatusOr<Kind> KindOfProgram(const bpf_program& prog, KindSet kinds);

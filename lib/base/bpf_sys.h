@@ -15,6 +15,8 @@ inline constexpr int kBpfObjPin = 6;
 inline constexpr int kBpfObjGet = 7;
 inline constexpr int kBpfProgGetFdById = 13;
 inline constexpr int kBpfObjGetInfoByFd = 15;
+inline constexpr int kBpfBtfGetFdById = 19;
+inline constexpr int kBpfBtfGetNextId = 23;
 inline constexpr int kBpfLinkCreate = 28;
 
 // enum bpf_attach_type.
@@ -120,9 +122,10 @@ struct ObjPinAttr {
 };
 static_assert(sizeof(ObjPinAttr) == 16);
 
-// union bpf_attr for BPF_PROG_GET_FD_BY_ID.
+// union bpf_attr for BPF_PROG_GET_FD_BY_ID, BPF_BTF_GET_FD_BY_ID and
+// BPF_BTF_GET_NEXT_ID.
 struct IdAttr {
-  uint32_t id = 0;
+  uint32_t id = 0;  // for the next one: start after it
   uint32_t next_id = 0;
   uint32_t open_flags = 0;
 };
@@ -135,6 +138,37 @@ struct ObjInfoAttr {
   uint64_t info = 0;
 };
 static_assert(sizeof(ObjInfoAttr) == 16);
+
+// struct bpf_btf_info.
+struct BtfInfo {
+  uint64_t btf = 0;
+  uint32_t btf_size = 0;
+  uint32_t id = 0;
+  uint64_t name = 0;      // char*
+  uint32_t name_len = 0;  // in: room for the name, NUL included
+  uint32_t kernel_btf = 0;
+};
+static_assert(sizeof(BtfInfo) == 32);
+
+// struct bpf_prog_info, up to what is used here.
+struct ProgInfo {
+  uint32_t type = 0;
+  uint32_t id = 0;
+  uint8_t tag[8] = {};
+  uint32_t jited_len = 0;
+  uint32_t xlated_len = 0;
+  uint64_t jited_insns = 0;
+  uint64_t xlated_insns = 0;
+  uint64_t load_time = 0;
+  uint32_t created_by_uid = 0;
+  uint32_t map_cnt = 0;
+  uint64_t map_ids = 0;
+  char name[16] = {};
+  uint32_t ifindex = 0;
+  uint32_t flags = 0;
+};
+static_assert(sizeof(ProgInfo) == 88);
+inline constexpr uint32_t kProgInfoGplCompatible = 1u << 0;
 
 // enum bpf_link_type.
 inline constexpr uint32_t kBpfLinkTypeTracing = 2;

@@ -152,9 +152,8 @@ TEST(PrepareProgram, LoadedIsRefused) {
 }
 
 constexpr Kind kNotAttachable[] = {
-    Kind::kKprobe,     Kind::kKretprobe,     Kind::kFentry,
-    Kind::kFexit,      Kind::kFsession,      Kind::kFentryMulti,
-    Kind::kFexitMulti, Kind::kFsessionMulti,
+    Kind::kKprobe, Kind::kKretprobe, Kind::kFentry,
+    Kind::kFexit,  Kind::kFsession,
 };
 
 TEST(PrepareProgram, OtherKindsAreUnimplemented) {
@@ -169,6 +168,48 @@ TEST(PrepareProgram, OtherKindsAreUnimplemented) {
                 HasSubstr("kprobe.multi, kretprobe.multi"));
     // Nothing was changed.
     EXPECT_EQ(bpf_program__expected_attach_type(object.prog()), 0);
+  }
+}
+
+constexpr uint32_t kMultiTypes[] = {kBpfTraceFentryMulti, kBpfTraceFexitMulti,
+                                    kBpfTraceFsessionMulti};
+
+TEST(PrepareProgram, TracingMulti) {
+  for (const char* section : {"fentry.multi", "fexit.multi/vfs_*", "ours"}) {
+    for (uint32_t attach_type : kMultiTypes) {
+      const auto kind =
+          static_cast<Kind>(static_cast<uint32_t>(Kind::kFentryMulti) +
+                            attach_type - kBpfTraceFentryMulti);
+      OpenObject object(section);
+      const absl::Status status = PrepareProgram(object.prog(), kind);
+      ASSERT_TRUE(status.ok()) << section << ": " << status;
+      EXPECT_EQ(bpf_program__type(object.prog()), BPF_PROG_TYPE_TRACING);
+      EXPECT_EQ(static_cast<uint32_t>(
+                    bpf_program__expected_attach_type(object.prog())),
+                attach_type);
+      EXPECT_EQ(bpf_program__flags(object.prog()), 0u);
+      EXPECT_EQ(object.LoadWithoutKernel(), 0);
+    }
+  }
+}
+
+TEST(PrepareProgram, SleepableTracingMulti) {
+  OpenObject object("fentry.multi.s");
+  ASSERT_TRUE(PrepareProgram(object.prog(), Kind::kFentryMulti).ok());
+  EXPECT_EQ(bpf_program__flags(object.prog()),
+            static_cast<uint32_t>(BPF_F_SLEEPABLE));
+}
+
+// libbpf would look for the target of such a section, and there is none.
+TEST(PrepareProgram, TracingMultiInASectionWithATarget) {
+  for (const char* section : {"fentry", "fentry/vfs_read", "fexit.s/vfs_read",
+                              "kprobe.multi", "tp_btf/sched_switch"}) {
+    OpenObject object(section);
+    const absl::Status status =
+        PrepareProgram(object.prog(), Kind::kFentryMulti);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << section;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("use SEC(\"fentry.multi\")"));
   }
 }
 
