@@ -87,10 +87,10 @@ struct Target {
   KindSet kinds;
   absl::Span<const Misfit> misfits;
   // Of the FUNC that has its name or one of its aliases, in the BTF of
-  // `module`; empty: of the core kernel. Known if a kind needs BTF, or a BTF
-  // request found it; else 0. The kernel goes from the id to the name and from
-  // there to the first address, so what fits such a kind is the only function
-  // of that name and owner.
+  // `module`; empty: of the core kernel. Known if it may fit a kind that needs
+  // BTF, or a BTF request found it; else 0. The kernel goes from the id to the
+  // name and from there to the first address, so what fits such a kind is the
+  // only function of that name and owner.
   uint32_t btf_id = 0;
   char type = '?';  // '?' where only the filter list tells of it
   // Matched only as `name.isra.0` or the like: its parameters may differ.

@@ -100,7 +100,8 @@ absl::Status BtfJoin::Run() {
 
 bool BtfJoin::IsWanted(const Candidate& candidate) const {
   if (candidate.requests == RequestSets::kEmpty) return false;
-  if (every_candidate_) return true;
+  // What ftrace cannot hook needs no id.
+  if (every_candidate_ && candidate.traceable != Traceable::kNo) return true;
   for (uint32_t request : sweep_.sets.Get(candidate.requests)) {
     if (IsBtfForm(input_.requests[request])) return true;
   }
@@ -112,6 +113,8 @@ void BtfJoin::CollectNames() {
     if (!IsWanted(candidate)) continue;
     const auto [owner, is_new] = owners_.try_emplace(candidate.owner);
     if (is_new) {
+      // Nearly all of many are the core's.
+      if (candidate.owner == 0) owner->second.names.reserve(list_.size());
       const std::string_view module = sweep_.owners[candidate.owner];
       const absl::StatusOr<const Btf*> btf = input_.store->Get(module);
       if (btf.ok()) {
