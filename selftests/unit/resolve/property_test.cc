@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "selftests/testing/btf_builder.h"
 #include "selftests/unit/resolve/resolve_fixture.h"
 
 namespace ksweep {
@@ -68,7 +69,10 @@ class RandomKernel {
                                  "*",
                                  "nope",
                                  "__pfx_aa",
-                                 "takes:x"};
+                                 "takes:x",
+                                 "takes:y@2",
+                                 "btf:6",
+                                 "btf:m1:13"};
     for (size_t i = 0; i < cnt; ++i) {
       requests.push_back(
           *Request::Parse(forms[Pick(sizeof(forms) / sizeof(forms[0]))]));
@@ -77,6 +81,24 @@ class RandomKernel {
     }
     requests.push_back(*Request::Parse("[abm]*"));
     return requests;
+  }
+  // Some of the names, with prototypes that a trampoline can and cannot serve;
+  // one twice. BTF of m1, none of m2.
+  static void WriteBtf(FakeKernel* kernel) {
+    testing::BtfBuilder core;
+    const uint32_t x = core.Ptr(core.Struct("x", 8));
+    const uint32_t y = core.Ptr(core.Struct("y", 8));
+    const uint32_t fits = core.Proto(0, {x, y});
+    core.Func("aa", fits);
+    core.Func("ab", core.Proto(0, {x, 0}));
+    core.Func("ba", fits);
+    core.Func("ba", core.Proto(0, {y}));
+    core.Func("bb", fits);
+    kernel->WriteBtf("", core.Build());
+    testing::BtfBuilder m1 = testing::BtfBuilder::SplitOf(core);
+    m1.Func("aa", fits);
+    m1.Func("bb", fits);
+    kernel->WriteBtf("m1", m1.Build());
   }
   size_t Pick(size_t cnt) { return random_() % cnt; }
   std::mt19937& random() { return random_; }
@@ -104,9 +126,10 @@ class RandomKernel {
 };
 
 std::string ResolveText(const std::string& kallsyms, RandomKernel* random,
-                        bool addrs, std::vector<Request> requests,
-                        bool clones) {
+                        bool addrs, std::vector<Request> requests, bool clones,
+                        bool trampolines) {
   FakeKernel kernel;
+  RandomKernel::WriteBtf(&kernel);
   kernel.Write(KernelFile::kKallsyms, kallsyms);
   kernel.Write(
       addrs ? KernelFile::kFilterFunctionsAddrs : KernelFile::kFilterFunctions,
@@ -114,6 +137,7 @@ std::string ResolveText(const std::string& kallsyms, RandomKernel* random,
   ResolveOptions options;
   options.missing = OnMissing::kReport;
   options.clones = clones;
+  if (trampolines) options.kinds.Add(Kind::kFentryMulti);
   absl::StatusOr<Resolution> r =
       Resolve(std::move(requests), kernel.files(), options);
   if (!r.ok()) return std::string(r.status().message());
@@ -143,18 +167,20 @@ TEST(Properties, OrderOfLinesAndRequestsDoesNotMatter) {
     const std::vector<Request> requests = random.Requests();
     const bool addrs = seed % 3 != 0;
     const bool clones = seed % 2 == 0;
-    const std::string want =
-        ResolveText(random.Text(false), &random, addrs, requests, clones);
+    const bool trampolines = seed % 5 < 2;
+    const std::string want = ResolveText(random.Text(false), &random, addrs,
+                                         requests, clones, trampolines);
     targets += want.find("target ") != std::string::npos;
     omissions += want.find("omission ") != std::string::npos;
-    EXPECT_EQ(ResolveText(random.Text(true), &random, addrs, requests, clones),
+    EXPECT_EQ(ResolveText(random.Text(true), &random, addrs, requests, clones,
+                          trampolines),
               want)
         << "lines shuffled, seed " << seed;
     // `requests` in a target and the text of a refusal follow the order.
     std::vector<Request> shuffled = requests;
     std::shuffle(shuffled.begin(), shuffled.end(), random.random());
-    std::string got =
-        ResolveText(random.Text(false), &random, addrs, shuffled, clones);
+    std::string got = ResolveText(random.Text(false), &random, addrs, shuffled,
+                                  clones, trampolines);
     const auto sorted = [](std::string text) {
       std::vector<std::string> lines;
       for (size_t at = 0; at < text.size();) {

@@ -143,6 +143,11 @@ inline std::string Describe(const Resolution& resolution) {
         absl::StrFormat("target %x %c %s %s cookie %d%s%s\n", t.addr, t.type,
                         std::string(t.module), std::string(t.name), t.cookie,
                         t.clone ? " clone" : "", t.untested ? " untested" : "");
+    text += absl::StrFormat(" btf %d\n", t.btf_id);
+    for (const Misfit& misfit : t.misfits) {
+      text += " not " + std::string(KindName(misfit.kind)) + " " +
+              std::string(ReasonName(misfit.reason)) + "\n";
+    }
     for (std::string_view alias : t.aliases) {
       text += " alias " + std::string(alias) + "\n";
     }
