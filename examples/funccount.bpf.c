@@ -9,8 +9,10 @@ struct {
 	__type(value, __u64);
 } calls SEC(".maps");
 
-/* Set once all functions are attached, and cleared before they are detached. */
-int counting;
+/* True while everything is attached, see AttachOptions::ready. */
+_Bool ready;
+/* Only this process; 0: all. */
+const volatile __u32 only_pid;
 
 SEC("kprobe.multi")
 int count_call(void *ctx)
@@ -18,7 +20,9 @@ int count_call(void *ctx)
 	__u32 slot;
 	__u64 *cnt;
 
-	if (!counting)
+	if (!ready)
+		return 0;
+	if (only_pid && only_pid != bpf_get_current_pid_tgid() >> 32)
 		return 0;
 	slot = bpf_get_attach_cookie(ctx);
 	/*

@@ -21,12 +21,12 @@
 // (Linux 7.3.4 in a virtual machine without hardware help: a real one is far
 // faster.)
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,21 +39,20 @@
 #include "common/bpf_errors.h"
 #include "common/end_signals.h"
 #include "common/flags.h"
-#include "common/left_outs.h"
 #include "common/output.h"
 #include "common/percpu.h"
 #include "common/progress.h"
 #include "common/requests.h"
-#include "common/table.h"
+#include "common/tool.h"
 #include "funccount.skel.h"
 #include "funccount_report.h"
 #include "ksweep/attach.h"
 #include "ksweep/resolve.h"
 
-ABSL_FLAG(double, duration, 5,
-          "seconds to count, such as 0.5; Ctrl-C ends it earlier");
 ABSL_FLAG(uint64_t, top, 10,
           "print that many of the most called functions; 0: all");
+ABSL_FLAG(bool, by_module, false,
+          "one line for each module, not each function");
 ABSL_FLAG(bool, check, false,
           "only try whether this kernel can attach: exit code 0 or 3");
 
@@ -79,39 +78,34 @@ Exit code: 0; 1 if it failed; 2 for wrong usage; 3 if this kernel cannot attach.
 // The BPF program with its counters.
 class Counter {
  public:
-  static absl::StatusOr<Counter> Open(Kind kind) {
+  static absl::StatusOr<Counter> Load(Kind kind, size_t function_cnt) {
     Counter counter;
     if (counter.bpf_ == nullptr) return LoadError(errno);
     absl::Status status = ksweep::PrepareProgram(counter.prog(), kind);
     if (!status.ok()) return status;
+    counter.bpf_->rodata->only_pid = absl::GetFlag(FLAGS_pid);
+    int err = bpf_map__set_max_entries(counter.bpf_->maps.calls,
+                                       static_cast<uint32_t>(function_cnt));
+    if (err == 0) err = funccount_bpf__load(counter.bpf_.get());
+    if (err != 0) return LoadError(-err);
     return counter;
   }
 
-  absl::Status Load(uint32_t function_cnt) {
-    int err = bpf_map__set_max_entries(bpf_->maps.calls, function_cnt);
-    if (err == 0) err = funccount_bpf__load(bpf_.get());
-    return err == 0 ? absl::OkStatus() : LoadError(-err);
+  absl::StatusOr<ksweep::Attachment> Attach(
+      const ksweep::Resolution& resolution, ksweep::AttachOptions options) {
+    options.ready = &bpf_->bss->ready;
+    return ksweep::Attach(resolution, prog(), options);
   }
 
-  void SetCounting(bool on) {
-    __atomic_store_n(&bpf_->bss->counting, on ? 1 : 0, __ATOMIC_RELAXED);
+  absl::StatusOr<std::vector<uint64_t>> ReadCalls(size_t function_cnt) const {
+    return SumPerCpu(bpf_map__fd(bpf_->maps.calls),
+                     static_cast<uint32_t>(function_cnt));
   }
 
-  absl::StatusOr<std::vector<uint64_t>> ReadCalls(uint32_t function_cnt) const {
-    return SumPerCpu(bpf_map__fd(bpf_->maps.calls), function_cnt);
+  absl::StatusOr<Missed> ReadMissed(
+      const ksweep::Attachment& attachment) const {
+    return examples::ReadMissed(attachment, {{attachment.kind(), prog()}});
   }
-
-  // Hits while another BPF program ran on the CPU. 0 where the kernel does not
-  // tell, before Linux 5.12.
-  uint64_t RecursionMisses() const {
-    bpf_prog_info info = {};
-    uint32_t size = sizeof(info);
-    const int err =
-        bpf_obj_get_info_by_fd(bpf_program__fd(prog()), &info, &size);
-    return err == 0 ? info.recursion_misses : 0;
-  }
-
-  bpf_program* prog() const { return bpf_->progs.count_call; }
 
  private:
   struct Destroy {
@@ -120,6 +114,8 @@ class Counter {
 
   Counter() : bpf_(funccount_bpf__open()) {}
 
+  bpf_program* prog() const { return bpf_->progs.count_call; }
+
   std::unique_ptr<funccount_bpf, Destroy> bpf_;
 };
 
@@ -127,161 +123,119 @@ int64_t NanosecondsSince(Clock::time_point start) {
   return std::chrono::nanoseconds(Clock::now() - start).count();
 }
 
-absl::StatusOr<ksweep::Attachment> LoadAndAttach(
-    Counter& counter, const ksweep::Resolution& resolution,
-    const ksweep::AttachOptions& options) {
-  const size_t function_cnt = resolution.targets().size();
-  absl::Status status = counter.Load(static_cast<uint32_t>(function_cnt));
-  if (!status.ok()) return status;
-  return ksweep::Attach(resolution, counter.prog(), options);
+CountView ReadView() {
+  return {.top = absl::GetFlag(FLAGS_top),
+          .by_module = absl::GetFlag(FLAGS_by_module),
+          .bars = StdoutIsTerminal()};
 }
 
-// Shows the progress, and stops when one of the held signals came.
-ksweep::AttachOptions OptionsWithProgress(Kind kind, Progress& progress) {
-  ksweep::AttachOptions options;
-  options.kind = kind;
-  options.progress = [&progress](uint64_t done, uint64_t total) {
-    progress.Show(absl::StrFormat("attaching, %s of %s", WithCommas(done),
-                                  Count(total, "function")));
-    return !EndSignalPending();
-  };
-  return options;
+// Prints what came since the last time.
+absl::Status PrintInterval(const Counter& counter,
+                           const ksweep::Attachment& attachment,
+                           std::vector<uint64_t>* last,
+                           Clock::time_point* last_time) {
+  absl::StatusOr<std::vector<uint64_t>> now = counter.ReadCalls(last->size());
+  if (!now.ok()) return now.status();
+  CountResult result;
+  result.seconds = static_cast<double>(NanosecondsSince(*last_time)) / 1e9;
+  for (size_t i = 0; i < now->size(); ++i) {
+    result.calls.push_back((*now)[i] - (*last)[i]);
+  }
+  *last = *std::move(now);
+  *last_time = Clock::now();
+  if (WriteOut(CountTable(attachment, result, ReadView()))) {
+    return absl::OkStatus();
+  }
+  return absl::CancelledError("stopped, as the output cannot be written");
 }
 
-// What was missed since the program was loaded: also while functions were still
-// being attached, so the count is a difference of two.
-struct Missed {
-  uint64_t by_link = 0;
-  uint64_t by_prog = 0;
-};
-
-absl::StatusOr<Missed> ReadMissed(const Counter& counter,
-                                  const ksweep::Attachment& attachment) {
-  const absl::StatusOr<ksweep::LinkStats> stats = attachment.ReadStats();
-  if (!stats.ok()) return stats.status();
-  return Missed{.by_link = stats->missed, .by_prog = counter.RecursionMisses()};
-}
-
-absl::Status DetachAndRead(Counter& counter, ksweep::Attachment& attachment,
+absl::Status DetachAndRead(const Counter& counter,
+                           ksweep::Attachment& attachment,
                            CountResult* result) {
   const Clock::time_point start = Clock::now();
   absl::Status status = attachment.Detach();
   if (!status.ok()) return status;
   result->detach_ns = NanosecondsSince(start);
   absl::StatusOr<std::vector<uint64_t>> calls =
-      counter.ReadCalls(static_cast<uint32_t>(result->targets.size()));
+      counter.ReadCalls(attachment.targets().size());
   if (!calls.ok()) return calls.status();
   result->calls = *std::move(calls);
   return absl::OkStatus();
 }
 
-// "attached N functions in M links …" is part of the result, but a JSON object
-// has to be alone on stdout.
-absl::Status AnnounceAttached(const CountResult& result) {
-  const std::string text = AttachedText(result, absl::GetFlag(FLAGS_verbose));
-  std::string notes;
-  AppendNotes(result.resolution.stats(), &notes);
-  WriteErr(notes);
-  if (absl::GetFlag(FLAGS_json)) {
-    WriteErr(text);
-  } else if (!WriteOut(text)) {
-    return absl::CancelledError("stopped, as the result cannot be written");
-  }
-  return absl::OkStatus();
-}
-
 // Counts with what is attached, says so, and detaches.
-absl::Status CountCalls(Counter& counter, ksweep::Attachment& attachment,
-                        Progress& progress, CountResult* result) {
-  const absl::StatusOr<Missed> before = ReadMissed(counter, attachment);
+absl::StatusOr<CountResult> CountCalls(const Counter& counter,
+                                       ksweep::Attachment& attachment,
+                                       Progress& progress) {
+  const absl::StatusOr<Missed> before = counter.ReadMissed(attachment);
   if (!before.ok()) return before.status();
-  // Whoever waits for the announcement may rely on being counted.
-  counter.SetCounting(true);
   const Clock::time_point start = Clock::now();
-  absl::Status status = AnnounceAttached(*result);
+  // Whoever waits for the announcement may rely on being counted.
+  absl::Status status = AnnounceAttached(attachment);
   if (!status.ok()) return status;
-  WaitForEnd(absl::GetFlag(FLAGS_duration), progress);
-  counter.SetCounting(false);
-  result->seconds = static_cast<double>(NanosecondsSince(start)) / 1e9;
+  std::vector<uint64_t> last(attachment.targets().size(), 0);
+  Clock::time_point last_time = start;
+  WaitByFlags(progress, [&] {
+    status = PrintInterval(counter, attachment, &last, &last_time);
+    return status.ok();
+  });
+  if (!status.ok()) return status;
 
-  const absl::StatusOr<Missed> after = ReadMissed(counter, attachment);
+  CountResult result;
+  result.seconds = static_cast<double>(NanosecondsSince(start)) / 1e9;
+  const absl::StatusOr<Missed> after = counter.ReadMissed(attachment);
   if (!after.ok()) return after.status();
-  result->missed_by_link = after->by_link - before->by_link;
-  result->missed_by_prog = after->by_prog - before->by_prog;
+  result.missed = *after - *before;
   progress.Show("detaching");
-  return DetachAndRead(counter, attachment, result);
-}
-
-int Fail(const absl::Status& status, bool cannot_attach) {
-  PrintError(status);
-  return cannot_attach ? kExitCannotAttach : kExitFailed;
-}
-
-// Why Resolve() can fail: the running kernel does not show its lists.
-bool ListsMissing(const absl::Status& status) {
-  return absl::GetFlag(FLAGS_root) == "/" &&
-         (absl::IsNotFound(status) || absl::IsPermissionDenied(status));
-}
-
-int FailWithoutTarget(const ksweep::Resolution& resolution) {
-  std::string text;
-  AppendLeftOuts(resolution, absl::GetFlag(FLAGS_verbose), &text);
-  AppendNotes(resolution.stats(), &text);
-  WriteErr(text);
-  PrintMessage("no function to attach to");
-  return kExitFailed;
+  status = DetachAndRead(counter, attachment, &result);
+  if (!status.ok()) return status;
+  return result;
 }
 
 int Run(Query query, Kind kind) {
   Progress progress;
-  absl::StatusOr<Counter> counter = Counter::Open(kind);
-  if (!counter.ok()) return Fail(counter.status(), false);
-
-  progress.Show("resolving");
-  absl::StatusOr<ksweep::Resolution> resolution =
-      ksweep::Resolve(std::move(query.requests), query.files, query.options);
-  progress.Clear();
-  if (absl::Status status = CheckResolution(resolution); !status.ok()) {
-    return Fail(status, !resolution.ok() && ListsMissing(status));
-  }
-  if (resolution->targets().empty()) return FailWithoutTarget(*resolution);
+  const ksweep::Resolution resolution =
+      ResolveOrExit(std::move(query), progress);
+  absl::StatusOr<Counter> counter =
+      Counter::Load(kind, resolution.targets().size());
+  if (!counter.ok()) return FailedToAttach(counter.status());
 
   HoldEndSignals();
+  ksweep::AttachOptions options = OptionsWithProgress(progress);
+  options.kind = kind;
   absl::StatusOr<ksweep::Attachment> attachment =
-      LoadAndAttach(*counter, *resolution, OptionsWithProgress(kind, progress));
+      counter->Attach(resolution, options);
   progress.Clear();
-  if (!attachment.ok()) {
-    return Fail(attachment.status(), KernelCannotAttach(attachment.status()));
+  if (!attachment.ok()) return FailedToAttach(attachment.status());
+  const absl::StatusOr<CountResult> result =
+      CountCalls(*counter, *attachment, progress);
+  progress.Clear();
+  if (!result.ok()) {
+    PrintError(result.status());
+    return kExitFailed;
   }
-
-  CountResult result;
-  result.resolution = *std::move(resolution);
-  result.targets = attachment->targets();
-  result.links = attachment->links().size();
-  result.attach_ns = attachment->attach_ns();
-  absl::Status status = CountCalls(*counter, *attachment, progress, &result);
-  progress.Clear();
-  if (!status.ok()) return Fail(status, false);
-  const uint64_t top = absl::GetFlag(FLAGS_top);
-  const bool written =
-      WriteOut(absl::GetFlag(FLAGS_json) ? CountJson(result, top)
-                                         : CountText(result, top));
+  const CountView view = ReadView();
+  const bool written = WriteOut(absl::GetFlag(FLAGS_json)
+                                    ? CountJson(*attachment, *result, view)
+                                    : CountTable(*attachment, *result, view) +
+                                          CountSummary(*result));
   return written ? kExitOk : kExitFailed;
 }
 
 // Attaches to a few functions that every kernel has, and detaches.
 absl::Status TryToAttach(Query query, Kind kind) {
-  absl::StatusOr<Counter> counter = Counter::Open(kind);
-  if (!counter.ok()) return counter.status();
   const absl::StatusOr<ksweep::Resolution> resolution =
       ksweep::Resolve(std::move(query.requests), query.files, query.options);
   if (!resolution.ok()) return resolution.status();
   if (resolution->targets().empty()) {
     return absl::NotFoundError("no usual function is traceable");
   }
+  absl::StatusOr<Counter> counter =
+      Counter::Load(kind, resolution->targets().size());
+  if (!counter.ok()) return counter.status();
   ksweep::AttachOptions options;
   options.kind = kind;
-  return LoadAndAttach(*counter, *resolution, options).status();
+  return counter->Attach(*resolution, options).status();
 }
 
 int Check(Query query, Kind kind) {
@@ -294,24 +248,22 @@ int Check(Query query, Kind kind) {
   return status.ok() ? kExitOk : kExitCannotAttach;
 }
 
-absl::Status CheckFlags() {
-  const double duration = absl::GetFlag(FLAGS_duration);
-  if (!(duration >= 0 && duration <= 1e9)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "--duration=%g: not a number of seconds from 0 to 1e9", duration));
-  }
-  if (absl::GetFlag(FLAGS_kind).size() != 1) {
-    return absl::InvalidArgumentError(
-        "--kind: this program attaches by one kind, such as kprobe.multi");
-  }
-  return absl::OkStatus();
+// The one of --kind.
+absl::StatusOr<Kind> ReadKind() {
+  const std::vector<std::string> names = absl::GetFlag(FLAGS_kind);
+  if (names == std::vector<std::string>{kAutoKind}) return Kind::kKprobeMulti;
+  const std::optional<Kind> kind =
+      names.size() == 1 ? ksweep::ParseKind(names.front()) : std::nullopt;
+  if (kind.has_value()) return *kind;
+  return absl::InvalidArgumentError(
+      "--kind: this program attaches by one kind, such as kprobe.multi");
 }
 
 int Main(std::vector<std::string> requests) {
   const bool check = absl::GetFlag(FLAGS_check);
   // A glob, because the kernel's filter list is part of the question.
   if (check) requests = {"vfs_rea[d]", "vfs_writ[e]", "do_exi[t]"};
-  absl::Status status = CheckFlags();
+  const absl::Status status = CheckTimes();
   absl::StatusOr<Query> query =
       status.ok() ? ReadQuery(requests) : absl::StatusOr<Query>(status);
   if (!query.ok()) {
@@ -319,8 +271,13 @@ int Main(std::vector<std::string> requests) {
     return kExitUsage;
   }
   ShowLibbpfMessages(absl::GetFlag(FLAGS_verbose));
-  const Kind kind = *ksweep::ParseKind(absl::GetFlag(FLAGS_kind).front());
-  return check ? Check(*std::move(query), kind) : Run(*std::move(query), kind);
+  const absl::StatusOr<Kind> kind = ReadKind();
+  if (!kind.ok()) {
+    PrintError(kind.status());
+    return kExitUsage;
+  }
+  return check ? Check(*std::move(query), *kind)
+               : Run(*std::move(query), *kind);
 }
 
 }  // namespace

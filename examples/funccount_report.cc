@@ -7,22 +7,63 @@
 
 #include "absl/strings/str_format.h"
 #include "common/json.h"
-#include "common/left_outs.h"
 #include "common/table.h"
 
 namespace examples {
 namespace {
 
-// Slots with calls, the most called first, equal ones in order of address.
-std::vector<uint32_t> CalledSlots(const CountResult& result) {
-  std::vector<uint32_t> slots;
-  for (uint32_t slot = 0; slot < result.calls.size(); ++slot) {
-    if (result.calls[slot] > 0) slots.push_back(slot);
-  }
-  std::stable_sort(slots.begin(), slots.end(), [&](uint32_t a, uint32_t b) {
-    return result.calls[a] > result.calls[b];
+using ksweep::Attachment;
+
+constexpr size_t kBarWidth = 24;
+
+// A line of the table: a function or a module.
+struct Row {
+  uint32_t slot = 0;  // of the function
+  std::string module = {};
+  uint64_t functions = 0;  // called, of a module
+  uint64_t calls = 0;
+};
+
+// The most called first, equal ones in order of address.
+void SortRows(std::vector<Row>* rows) {
+  std::stable_sort(rows->begin(), rows->end(), [](const Row& a, const Row& b) {
+    return a.calls > b.calls;
   });
-  return slots;
+}
+
+// Functions with calls.
+std::vector<Row> FunctionRows(const Attachment& attachment,
+                              const CountResult& result) {
+  std::vector<Row> rows;
+  for (uint32_t slot = 0; slot < result.calls.size(); ++slot) {
+    if (result.calls[slot] == 0) continue;
+    rows.push_back(
+        {.slot = slot,
+         .module = std::string(TargetOfSlot(attachment, slot).module),
+         .calls = result.calls[slot]});
+  }
+  SortRows(&rows);
+  return rows;
+}
+
+std::vector<Row> ModuleRows(const std::vector<Row>& functions) {
+  std::map<std::string, Row> modules;
+  for (const Row& function : functions) {
+    Row& row = modules.try_emplace(function.module).first->second;
+    row.module = function.module;
+    ++row.functions;
+    row.calls += function.calls;
+  }
+  std::vector<Row> rows;
+  for (const auto& [module, row] : modules) rows.push_back(row);
+  SortRows(&rows);
+  return rows;
+}
+
+std::vector<Row> RowsOf(const Attachment& attachment, const CountResult& result,
+                        const CountView& view) {
+  std::vector<Row> functions = FunctionRows(attachment, result);
+  return view.by_module ? ModuleRows(functions) : functions;
 }
 
 size_t Shown(size_t called, uint64_t top) {
@@ -33,41 +74,65 @@ uint64_t Total(const CountResult& result) {
   return std::accumulate(result.calls.begin(), result.calls.end(), uint64_t{0});
 }
 
-const ksweep::Target& TargetOf(const CountResult& result, uint32_t slot) {
-  return result.resolution.targets()[result.targets[slot]];
-}
-
 double Rate(const CountResult& result, uint64_t calls) {
   return result.seconds > 0 ? static_cast<double>(calls) / result.seconds : 0;
 }
 
-std::vector<std::string> Row(const CountResult& result, uint32_t slot,
-                             uint64_t total) {
-  const ksweep::Target& target = TargetOf(result, slot);
-  const uint64_t calls = result.calls[slot];
+std::vector<std::string> Cells(const Attachment& attachment,
+                               const CountResult& result, const CountView& view,
+                               const Row& row, uint64_t total, uint64_t most) {
   const double percent =
-      100.0 * static_cast<double>(calls) / static_cast<double>(total);
-  return {Printable(target.name), ModuleText(target.module), WithCommas(calls),
-          WithCommas(static_cast<uint64_t>(Rate(result, calls) + 0.5)),
-          absl::StrFormat("%.1f", percent)};
+      100.0 * static_cast<double>(row.calls) / static_cast<double>(total);
+  std::vector<std::string> cells;
+  if (view.by_module) {
+    cells = {ModuleText(row.module), WithCommas(row.functions)};
+  } else {
+    cells = {Printable(TargetOfSlot(attachment, row.slot).name),
+             ModuleText(row.module)};
+  }
+  cells.push_back(WithCommas(row.calls));
+  cells.push_back(
+      WithCommas(static_cast<uint64_t>(Rate(result, row.calls) + 0.5)));
+  cells.push_back(absl::StrFormat("%.1f", percent));
+  if (view.bars) cells.push_back(Bar(row.calls, most, kBarWidth));
+  return cells;
 }
 
-void WriteFunctions(const CountResult& result, uint64_t top, JsonWriter* json) {
-  const std::vector<uint32_t> slots = CalledSlots(result);
-  json->Key("functions_called").Number(slots.size());
+void WriteModule(const Row& row, const CountResult& result, JsonWriter* json) {
+  json->Key("module");
+  row.module.empty() ? json->Null() : json->String(row.module);
+  json->Key("functions").Number(row.functions);
+  json->Key("calls").Number(row.calls);
+  json->Key("calls_per_second").Decimal(Rate(result, row.calls), 1);
+}
+
+void WriteFunction(const ksweep::Target& target, const Row& row,
+                   const CountResult& result, JsonWriter* json) {
+  json->Key("name").String(target.name);
+  json->Key("module");
+  target.module.empty() ? json->Null() : json->String(target.module);
+  json->Key("addr").Addr(target.addr);
+  json->Key("calls").Number(row.calls);
+  json->Key("calls_per_second").Decimal(Rate(result, row.calls), 1);
+}
+
+void WriteRows(const Attachment& attachment, const CountResult& result,
+               const CountView& view, JsonWriter* json) {
+  const std::vector<Row> functions = FunctionRows(attachment, result);
+  const std::vector<Row> rows =
+      view.by_module ? ModuleRows(functions) : functions;
+  json->Key("functions_called").Number(functions.size());
   json->Line();
-  json->Key("functions").BeginArray();
-  for (size_t i = 0; i < Shown(slots.size(), top); ++i) {
-    const ksweep::Target& target = TargetOf(result, slots[i]);
-    const uint64_t calls = result.calls[slots[i]];
+  json->Key(view.by_module ? "modules" : "functions").BeginArray();
+  for (size_t i = 0; i < Shown(rows.size(), view.top); ++i) {
     json->Line();
     json->BeginObject();
-    json->Key("name").String(target.name);
-    json->Key("module");
-    target.module.empty() ? json->Null() : json->String(target.module);
-    json->Key("addr").Addr(target.addr);
-    json->Key("calls").Number(calls);
-    json->Key("calls_per_second").Decimal(Rate(result, calls), 1);
+    if (view.by_module) {
+      WriteModule(rows[i], result, json);
+    } else {
+      WriteFunction(TargetOfSlot(attachment, rows[i].slot), rows[i], result,
+                    json);
+    }
     json->EndObject();
   }
   json->EndArray();
@@ -100,69 +165,61 @@ void WriteLeftOuts(const ksweep::Resolution& resolution, JsonWriter* json) {
 
 }  // namespace
 
-std::string AttachedText(const CountResult& result, bool verbose) {
-  const ksweep::Resolution& resolution = result.resolution;
-  std::string text = absl::StrFormat(
-      "attached %d functions in %d links (resolved in %s, attached in %s)\n",
-      result.targets.size(), result.links,
-      Milliseconds(resolution.stats().total_ns),
-      Milliseconds(result.attach_ns));
-  const size_t omissions = resolution.omissions().size();
-  const size_t unmatched = resolution.unmatched().size();
-  if (verbose) {
-    AppendLeftOuts(resolution, true, &text);
-  } else if (omissions + unmatched > 0) {
-    absl::StrAppendFormat(
-        &text, "%s left out, %s without a target (--verbose lists them)\n",
-        WithCommas(omissions), Count(unmatched, "request"));
-  }
-  return text;
-}
-
-std::string CountText(const CountResult& result, uint64_t top) {
-  const std::vector<uint32_t> slots = CalledSlots(result);
-  const size_t shown = Shown(slots.size(), top);
+std::string CountTable(const Attachment& attachment, const CountResult& result,
+                       const CountView& view) {
+  const std::vector<Row> rows = RowsOf(attachment, result, view);
+  const size_t shown = Shown(rows.size(), view.top);
   const uint64_t total = Total(result);
 
-  Table table("llrrr");
-  table.AddRow({"FUNCTION", "MODULE", "CALLS", "CALLS/s", "%"});
+  Table table(std::string(view.by_module ? "lrrrr" : "llrrr") +
+              (view.bars ? "l" : ""));
+  std::vector<std::string> head =
+      view.by_module ? std::vector<std::string>{"MODULE", "FUNCTIONS"}
+                     : std::vector<std::string>{"FUNCTION", "MODULE"};
+  for (const char* name : {"CALLS", "CALLS/s", "%"}) head.emplace_back(name);
+  if (view.bars) head.emplace_back();
+  table.AddRow(head);
   for (size_t i = 0; i < shown; ++i) {
-    table.AddRow(Row(result, slots[i], total));
+    table.AddRow(
+        Cells(attachment, result, view, rows[i], total, rows[0].calls));
   }
   std::string text = "\n";
   table.AppendTo(&text);
-  if (shown < slots.size()) {
+  if (shown < rows.size()) {
     absl::StrAppendFormat(&text, "… and %s more that were called (--top=0)\n",
-                          WithCommas(slots.size() - shown));
+                          WithCommas(rows.size() - shown));
   }
-  absl::StrAppendFormat(
-      &text,
-      "\n%s of %s in %.2f s, detached in %s\n"
-      "missed %s: %s by ftrace's recursion guard, %s while a BPF program ran\n",
-      Count(total, "call"), Count(slots.size(), "function"), result.seconds,
-      Milliseconds(result.detach_ns),
-      Count(result.missed_by_link + result.missed_by_prog, "call"),
-      WithCommas(result.missed_by_link), WithCommas(result.missed_by_prog));
   return text;
 }
 
-std::string CountJson(const CountResult& result, uint64_t top) {
+std::string CountSummary(const CountResult& result) {
+  const auto called = std::count_if(result.calls.begin(), result.calls.end(),
+                                    [](uint64_t calls) { return calls > 0; });
+  return absl::StrFormat(
+      "\n%s of %s in %.2f s, detached in %s\n%s", Count(Total(result), "call"),
+      Count(called, "function"), result.seconds, Milliseconds(result.detach_ns),
+      MissedText(result.missed, "call"));
+}
+
+std::string CountJson(const Attachment& attachment, const CountResult& result,
+                      const CountView& view) {
+  const ksweep::AttachReport report = attachment.Report();
   JsonWriter json;
   json.BeginObject();
-  json.Key("attached").Number(result.targets.size());
-  json.Key("links").Number(result.links);
+  json.Key("attached").Number(report.attached);
+  json.Key("links").Number(report.links);
   json.Key("seconds").Decimal(result.seconds, 3);
   json.Key("total_calls").Number(Total(result));
-  WriteFunctions(result, top, &json);
+  WriteRows(attachment, result, view, &json);
   json.Line();
   json.Key("missed").BeginObject();
-  json.Key("link").Number(result.missed_by_link);
-  json.Key("prog").Number(result.missed_by_prog);
+  json.Key("link").Number(result.missed.by_link);
+  json.Key("prog").Number(result.missed.by_prog);
   json.EndObject();
-  WriteLeftOuts(result.resolution, &json);
+  WriteLeftOuts(attachment.resolution(), &json);
   json.Line();
-  json.Key("resolve_ns").Number(result.resolution.stats().total_ns);
-  json.Key("attach_ns").Number(result.attach_ns);
+  json.Key("resolve_ns").Number(report.resolve_ns);
+  json.Key("attach_ns").Number(report.attach_ns);
   json.Key("detach_ns").Number(result.detach_ns);
   json.EndObject();
   return json.text() + "\n";

@@ -43,7 +43,7 @@ bool EndSignalPending() {
   return sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1;
 }
 
-void WaitForEnd(double seconds, Progress& progress) {
+bool WaitForEnd(double seconds, Progress& progress) {
   using Clock = std::chrono::steady_clock;
   nanoseconds left(static_cast<int64_t>(seconds * 1e9));
   const Clock::time_point end = Clock::now() + left;
@@ -52,10 +52,11 @@ void WaitForEnd(double seconds, Progress& progress) {
                                   static_cast<double>(left.count()) / 1e9,
                                   seconds));
     if (WaitForSignal(std::min<nanoseconds>(left, std::chrono::seconds(1)))) {
-      return;
+      return true;
     }
     left = end - Clock::now();
   }
+  return false;
 }
 
 }  // namespace examples

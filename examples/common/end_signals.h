@@ -14,8 +14,9 @@ void HoldEndSignals();
 // One of the held signals came.
 bool EndSignalPending();
 
-// Returns after `seconds`, or as soon as one of the held signals comes.
-void WaitForEnd(double seconds, Progress& progress);
+// Returns after `seconds`, or as soon as one of the held signals comes: true
+// then.
+bool WaitForEnd(double seconds, Progress& progress);
 
 }  // namespace examples
 

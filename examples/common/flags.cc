@@ -27,6 +27,8 @@ FlagText SplitFlag(const std::string& arg) {
   if (text.name == "v") text.name = "verbose";
   if (text.name == "h") text.name = "help";
   if (text.name == "o") text.name = "output";
+  if (text.name == "p") text.name = "pid";
+  if (text.name == "i") text.name = "interval";
   if (equals != std::string::npos) text.value = arg.substr(equals + 1);
   return text;
 }

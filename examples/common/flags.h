@@ -27,8 +27,8 @@ struct CommandLine {
 //
 //   --name=value  --name value   any flag; `name` with `_` or `-`
 //   --name  --noname             a bool
-//   -name                        the same as --name; -v is --verbose, -o is
-//                                --output
+//   -name                        the same as --name; -v is --verbose, -o
+//                                --output, -p --pid, -i --interval
 //   -                            a request
 //   --                           only requests from here on
 //

@@ -9,15 +9,16 @@
 namespace examples {
 namespace {
 
-bool IsTerminal() {
+bool IsTerminal(int fd) {
   const char* term = getenv("TERM");
-  return isatty(STDERR_FILENO) == 1 && term != nullptr &&
-         std::string_view(term) != "dumb";
+  return isatty(fd) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
 
 }  // namespace
 
-Progress::Progress() : terminal_(IsTerminal()) {}
+bool StdoutIsTerminal() { return IsTerminal(STDOUT_FILENO); }
+
+Progress::Progress() : terminal_(IsTerminal(STDERR_FILENO)) {}
 
 void Progress::Show(std::string_view text) {
   if (!terminal_) return;

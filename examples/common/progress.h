@@ -7,6 +7,9 @@
 
 namespace examples {
 
+// Whether the result goes to a terminal.
+bool StdoutIsTerminal();
+
 // Writes to stderr, and only if that is a terminal (and $TERM is not "dumb").
 // The line is wiped when it is no longer true.
 class Progress {

@@ -11,10 +11,11 @@
 ABSL_FLAG(std::string, root, "/",
           "folder below which proc/kallsyms and the other lists are read; a "
           "copy of another machine's lists is as good");
-ABSL_FLAG(std::vector<std::string>, kind, {"kprobe.multi"},
+ABSL_FLAG(std::vector<std::string>, kind, {examples::kAutoKind},
           "how the functions will be attached, which decides what can be a "
-          "target: kprobe.multi, kretprobe.multi, kprobe.session, kprobe, "
-          "kretprobe, fentry, fexit, fsession, fentry.multi, fexit.multi, "
+          "target: auto (the best for the program; resolve: kprobe.multi), "
+          "kprobe.multi, kretprobe.multi, kprobe.session, kprobe, kretprobe, "
+          "fentry, fexit, fsession, fentry.multi, fexit.multi, "
           "fsession.multi; several with commas");
 ABSL_FLAG(bool, clones, false,
           "exact names also take the compiler's copies, such as f.isra.0");
@@ -33,8 +34,12 @@ namespace examples {
 namespace {
 
 absl::StatusOr<ksweep::KindSet> ReadKinds() {
+  const std::vector<std::string> names = absl::GetFlag(FLAGS_kind);
+  if (names == std::vector<std::string>{kAutoKind}) {
+    return ksweep::KindSet{ksweep::Kind::kKprobeMulti};
+  }
   ksweep::KindSet kinds;
-  for (const std::string& name : absl::GetFlag(FLAGS_kind)) {
+  for (const std::string& name : names) {
     const std::optional<ksweep::Kind> kind = ksweep::ParseKind(name);
     if (!kind.has_value()) {
       return absl::InvalidArgumentError(absl::StrFormat(

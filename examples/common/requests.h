@@ -26,6 +26,10 @@ ABSL_DECLARE_FLAG(bool, verbose);
 
 namespace examples {
 
+// --kind as it is by itself: what the program does best on the kernel.
+// Resolve() is asked for kprobe.multi.
+inline constexpr char kAutoKind[] = "auto";
+
 // What a program asks Resolve().
 struct Query {
   std::vector<ksweep::Request> requests;

@@ -34,6 +34,15 @@ std::string WithCommas(uint64_t number) {
   return text;
 }
 
+std::string Bar(uint64_t part, uint64_t most, size_t width) {
+  if (part == 0 || most == 0) return std::string(width, ' ');
+  const double share = static_cast<double>(part) / static_cast<double>(most);
+  const auto length = static_cast<size_t>(share * static_cast<double>(width));
+  std::string bar(std::clamp<size_t>(length, 1, width), '@');
+  bar.resize(width, ' ');
+  return bar;
+}
+
 std::string Milliseconds(int64_t ns) {
   return absl::StrFormat("%.1f ms", static_cast<double>(ns) / 1e6);
 }

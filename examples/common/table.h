@@ -32,6 +32,10 @@ class Table {
 // 1,234,567
 std::string WithCommas(uint64_t number);
 
+// At most `width` '@', as many as fit `part` of `most`; padded with spaces.
+// Some is at least one.
+std::string Bar(uint64_t part, uint64_t most, size_t width);
+
 // "12.3 ms"
 std::string Milliseconds(int64_t ns);
 

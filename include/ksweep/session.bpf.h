@@ -49,11 +49,11 @@
 #define KSWEEP_SESSION_SKIP_RETURN 1
 
 #if KSWEEP_SESSION_CTX
-extern _Bool bpf_session_is_return(void *ctx) __ksym;
-extern __u64 *bpf_session_cookie(void *ctx) __ksym;
+extern _Bool bpf_session_is_return(void *ctx) __ksym __weak;
+extern __u64 *bpf_session_cookie(void *ctx) __ksym __weak;
 #else
-extern _Bool bpf_session_is_return(void) __ksym;
-extern __u64 *bpf_session_cookie(void) __ksym;
+extern _Bool bpf_session_is_return(void) __ksym __weak;
+extern __u64 *bpf_session_cookie(void) __ksym __weak;
 #endif
 
 /* Whether the program runs at the return of the function; else it runs at the

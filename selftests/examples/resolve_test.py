@@ -160,7 +160,7 @@ class ResolveTest(unittest.TestCase):
                      "--max_targets", "--[no]default_deny", "--requests",
                      "--[no]json", "--[no]verbose"):
             self.assertIn("  " + flag + "\n", text)
-        self.assertIn("default: kprobe.multi", text)
+        self.assertIn("default: auto", text)
         self.assertNotIn("flagfile", text)
         done = self.run_resolve("--version")
         self.assertEqual(done.returncode, 0)

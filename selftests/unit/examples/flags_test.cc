@@ -6,13 +6,14 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
+#include "common/requests.h"
+#include "common/tool.h"
 #include "gtest/gtest.h"
 
 ABSL_FLAG(bool, test_off, false, "off unless set");
 ABSL_FLAG(bool, test_on, true, "on unless set");
 ABSL_FLAG(int, test_number, 7, "a number");
 ABSL_FLAG(std::string, test_text, "", "a text");
-ABSL_FLAG(bool, verbose, false, "what -v stands for");
 ABSL_FLAG(std::string, output, "", "what -o stands for");
 // Begins with "no" and is no negation.
 ABSL_FLAG(bool, notable, false, "a name that begins with no");
@@ -119,6 +120,9 @@ TEST_F(FlagsTest, HelpVersionAndShortNames) {
   EXPECT_FALSE(ParseFlags(Args{"--", "--help"})->help);
   ASSERT_TRUE(ParseFlags(Args{"-v"}).ok());
   EXPECT_TRUE(absl::GetFlag(FLAGS_verbose));
+  ASSERT_TRUE(ParseFlags(Args{"-p", "17", "-i=0.5"}).ok());
+  EXPECT_EQ(absl::GetFlag(FLAGS_pid), 17u);
+  EXPECT_EQ(absl::GetFlag(FLAGS_interval), 0.5);
   ASSERT_TRUE(ParseFlags(Args{"-o", "file"}).ok());
   EXPECT_EQ(absl::GetFlag(FLAGS_output), "file");
 }

@@ -47,6 +47,24 @@ TEST(WithCommas, Cases) {
   for (const NumberCase& c : kCases) EXPECT_EQ(WithCommas(c.number), c.want);
 }
 
+struct BarCase {
+  uint64_t part;
+  uint64_t most;
+  std::string_view want;
+};
+
+TEST(Bar, Cases) {
+  constexpr BarCase kCases[] = {
+      {0, 0, "    "},      {0, 7, "    "},
+      {7, 7, "@@@@"},      {1, 1000, "@   "},  // some is not nothing
+      {1, 2, "@@  "},      {749, 1000, "@@  "},
+      {750, 1000, "@@@ "}, {UINT64_MAX, UINT64_MAX, "@@@@"},
+  };
+  for (const BarCase& c : kCases) {
+    EXPECT_EQ(Bar(c.part, c.most, 4), c.want) << c.part << " of " << c.most;
+  }
+}
+
 TEST(Words, OneAndMany) {
   EXPECT_EQ(Count(0, "call"), "0 calls");
   EXPECT_EQ(Count(1, "call"), "1 call");
