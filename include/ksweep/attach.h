@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -48,6 +49,35 @@ inline constexpr uint32_t kMaxPerLink = 131070;
 // for a kind that this version cannot attach.
 absl::Status PrepareProgram(bpf_program* prog, Kind kind);
 
+// What kind was chosen for a program.
+struct KindChoice {
+  Kind kind = Kind::kKprobeMulti;
+  // For people, what was chosen and why nothing better: "kprobe, which 2 of 2
+  // targets fit; not kprobe.multi (CONFIG_FPROBE is off: …)".
+  std::string why;
+};
+
+// For AttachOptions::kind: what the program was prepared for. For
+// PrepareProgram(): the best kind.
+inline constexpr std::nullopt_t kAuto = std::nullopt;
+
+// Prepares `prog` for the best kind that its section name stands for, that the
+// running kernel has, and, with a resolution, that some target fits:
+//
+//   SEC("kprobe…")         kprobe.multi, else kprobe
+//   SEC("kretprobe…")      kretprobe.multi, else kretprobe
+//   SEC("fentry.multi")    fentry.multi, else fentry; fexit, fsession alike
+//   SEC("kprobe.session")  kprobe.session; SEC("fentry") fentry, and so on
+//
+// Either before Resolve(), with the answer for ResolveOptions::kinds, or after
+// it with several kinds. Nothing is asked of the kernel where there is no
+// choice, else once in the process, see features.h.
+//
+// FailedPrecondition if no kind is left, with what is against each; else as
+// above.
+absl::StatusOr<KindChoice> PrepareProgram(
+    bpf_program* prog, std::nullopt_t, const Resolution* resolution = nullptr);
+
 // Refused functions that the error of OnRefused::kFail names.
 inline constexpr uint32_t kMaxNamedRefused = 3;
 
@@ -77,9 +107,6 @@ enum class OnRefused : uint8_t {
   kSkipUpTo,
 };
 
-// AttachOptions::kind: what the program was prepared for.
-inline constexpr std::nullopt_t kAuto = std::nullopt;
-
 struct AttachOptions {
   // One that the program was prepared for and the resolution was made with.
   // kAuto takes the only one that is both; of an entry and a return kind that
@@ -95,6 +122,15 @@ struct AttachOptions {
   // Attachment::Update() and Release() can change a part. Keeps a descriptor
   // of each program.
   bool updatable = false;
+  // The most functions for the kinds that need a link for each: kprobe,
+  // kretprobe, fentry, fexit, fsession. These take tens of milliseconds for
+  // each to attach and to detach again, and a descriptor; with more than this
+  // nothing is attached.
+  uint32_t max_single = 1000;
+  // Raises the soft limit of descriptors (RLIMIT_NOFILE) as far as needed and
+  // allowed, for the whole process. Otherwise too low a limit fails before
+  // anything is attached, with need and have.
+  bool raise_fd_limit = false;
   // A switch in the data of the BPF object, as `&skel->bss->ready`, that the
   // program returns early on while it is false. It is false during the attach
   // and true as soon as everything is attached, so that no event comes before

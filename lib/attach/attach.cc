@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "ksweep/features.h"
 #include "lib/attach/arrange.h"
 #include "lib/attach/attacher.h"
+#include "lib/attach/explain.h"
 #include "lib/attach/prepare.h"
 #include "lib/base/abseil.h"
 #include "lib/base/clock.h"
@@ -40,8 +42,11 @@ AttachOptions WithoutCallbacks(AttachOptions options) {
 }  // namespace
 
 Attacher::Attacher(BpfSys& sys, const Resolution& resolution,
-                   const AttachOptions& options)
-    : meter_(sys),
+                   const AttachOptions& options, PerfSys& perf,
+                   KernelFiles files)
+    : bpf_(sys, meter_),
+      perf_(perf, meter_),
+      files_(std::move(files)),
       options_(options),
       state_(std::make_unique<AttachmentState>()) {
   state_->sys = &sys;
@@ -151,7 +156,7 @@ absl::Status Attacher::AddPrograms(absl::Span<const ProgramFd> programs) {
 absl::Status Attacher::MakeFactories() {
   for (const AttachedProgram& program : state_->programs) {
     absl::StatusOr<std::unique_ptr<LinkFactory>> factory =
-        MakeLinkFactory(meter_, program, options_);
+        MakeLinkFactory({bpf_, perf_, files_}, program, options_);
     if (!factory.ok()) return factory.status();
     factories_.push_back(*std::move(factory));
   }
@@ -184,11 +189,30 @@ absl::Status Attacher::Reserve(absl::Span<const LinkGroup> groups) {
   for (const LinkGroup& group : groups) {
     cnt[group.program] += group.slots.size();
   }
+  // Of those with a link for each function: they share what a process may have.
+  size_t single_cnt = 0;
   for (size_t i = 0; i < factories_.size(); ++i) {
-    const absl::Status status = factories_[i]->Reserve(cnt[i]);
+    size_t reserved = cnt[i];
+    if (factories_[i]->max_per_link() == 1) {
+      reserved = single_cnt += cnt[i];
+      const absl::Status status =
+          CheckSingle(single_cnt, state_->programs[i].kind);
+      if (!status.ok()) return status;
+    }
+    const absl::Status status = factories_[i]->Reserve(reserved);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::Status Attacher::CheckSingle(size_t cnt, Kind kind) const {
+  if (cnt <= options_.max_single) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "%s needs a link for each of %d functions, and "
+      "AttachOptions::max_single is %d: each takes tens of milliseconds to "
+      "attach and to detach again; ask for fewer functions, use a kind with "
+      "one link for all, or raise the limit",
+      Av(KindName(kind)), cnt, options_.max_single));
 }
 
 absl::Status Attacher::LinkAll(std::vector<LinkGroup> groups) {
@@ -271,7 +295,14 @@ absl::StatusOr<Attachment> Attach(const Resolution& resolution,
     if (!made.ok()) return made.status();
     fds.push_back(*std::move(made));
   }
-  return Attacher(BpfSys::Kernel(), resolution, options).Attach(fds);
+  absl::StatusOr<Attachment> attachment =
+      Attacher(BpfSys::Kernel(), resolution, options).Attach(fds);
+  if (attachment.ok()) return attachment;
+  absl::Status status = attachment.status();
+  for (const ProgramFd& program : fds) {
+    status = ExplainFailure(status, program.kind, Features::Running());
+  }
+  return status;
 }
 
 absl::StatusOr<Attachment> AttachFd(const Resolution& resolution, int prog_fd,

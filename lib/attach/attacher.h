@@ -13,12 +13,14 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ksweep/attach.h"
+#include "ksweep/kernel_files.h"
 #include "ksweep/resolve.h"
 #include "lib/attach/attachment_state.h"
 #include "lib/attach/group_linker.h"
 #include "lib/attach/metered_sys.h"
 #include "lib/attach/refusals.h"
 #include "lib/base/bpf_sys.h"
+#include "lib/base/perf_sys.h"
 
 namespace ksweep {
 
@@ -35,7 +37,8 @@ class Attacher {
  public:
   // All have to outlive the Attacher; `sys` also the Attachment.
   Attacher(BpfSys& sys, const Resolution& resolution,
-           const AttachOptions& options);
+           const AttachOptions& options, PerfSys& perf = PerfSys::Kernel(),
+           KernelFiles files = KernelFiles());
 
   // As AttachFd().
   absl::StatusOr<Attachment> Attach(int prog_fd) &&;
@@ -50,11 +53,15 @@ class Attacher {
   std::vector<LinkGroup> SelectTargets();
   absl::Status NoTargets() const;
   absl::Status Reserve(absl::Span<const LinkGroup> groups);
+  absl::Status CheckSingle(size_t cnt, Kind kind) const;
   absl::Status LinkAll(std::vector<LinkGroup> groups);
   void LeaveOutRefused(LinkGroup& group) const;
   void FillReport(int64_t total_ns);
 
-  MeteredBpfSys meter_;
+  SysMeter meter_;
+  MeteredBpfSys bpf_;
+  MeteredPerfSys perf_;
+  const KernelFiles files_;
   const AttachOptions& options_;
   // Until it is handed out, its destructor takes back what was attached.
   std::unique_ptr<AttachmentState> state_;

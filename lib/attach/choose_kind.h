@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ksweep/attach.h"
 #include "ksweep/features.h"
 #include "ksweep/kind.h"
 #include "ksweep/resolve.h"
@@ -60,13 +61,6 @@ KindFit FitOf(const Resolution& resolution);
 // for kprobe.multi must not become a single kprobe, its helpers would read what
 // is not there.
 std::vector<Kind> KindsFor(const ProgramShape& shape);
-
-struct KindChoice {
-  Kind kind = Kind::kKprobeMulti;
-  // For people, what was chosen and why nothing better: "kprobe, which 2 of 2
-  // targets fit; not kprobe.multi (CONFIG_FPROBE is off: …)".
-  std::string why;
-};
 
 // The first of KindsFor() that some target fits and that the kernel does not
 // say no to. `fit` null: nothing was resolved yet. The kernel is asked only

@@ -4,20 +4,27 @@
 
 #include "lib/attach/arrange.h"
 #include "lib/attach/kprobe_multi.h"
+#include "lib/attach/perf_kprobe_factory.h"
 #include "lib/attach/prepare.h"
 #include "lib/attach/tracing_multi.h"
 
 namespace ksweep {
 
 absl::StatusOr<std::unique_ptr<LinkFactory>> MakeLinkFactory(
-    BpfSys& sys, const AttachedProgram& program, const AttachOptions& options) {
-  (void)options;
-  absl::StatusOr<KindAbi> abi = FindKindAbi(program.kind);
+    const LinkSystem& system, const AttachedProgram& program,
+    const AttachOptions& options) {
+  const Kind kind = program.kind;
+  absl::StatusOr<KindAbi> abi = FindKindAbi(kind);
   if (!abi.ok()) return abi.status();
-  if (LinksByOwner(program.kind)) {
-    return std::make_unique<TracingMultiFactory>(sys, *abi, program);
+  if (LinksByOwner(kind)) {
+    return std::make_unique<TracingMultiFactory>(system.bpf, *abi, program);
   }
-  return std::make_unique<KprobeMultiFactory>(sys, *abi, program.fd);
+  if (kind == Kind::kKprobe || kind == Kind::kKretprobe) {
+    return std::make_unique<PerfKprobeFactory>(
+        system.bpf, system.perf, system.files, kind, program.fd,
+        options.raise_fd_limit ? RaiseLimit::kYes : RaiseLimit::kNo);
+  }
+  return std::make_unique<KprobeMultiFactory>(system.bpf, *abi, program.fd);
 }
 
 }  // namespace ksweep

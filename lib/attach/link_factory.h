@@ -13,10 +13,12 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ksweep/attach.h"
+#include "ksweep/kernel_files.h"
 #include "ksweep/link.h"
 #include "lib/attach/attachment_state.h"
 #include "lib/attach/isolate.h"
 #include "lib/base/bpf_sys.h"
+#include "lib/base/perf_sys.h"
 
 namespace ksweep {
 
@@ -70,10 +72,18 @@ class LinkFactory {
   virtual std::string FunctionRefusal(int err) const = 0;
 };
 
+// The doors to the kernel, and where its files are. All outlive the links.
+struct LinkSystem {
+  BpfSys& bpf;
+  PerfSys& perf;
+  const KernelFiles& files;
+};
+
 // The factory for `program`, which has to outlive it. Unimplemented, with the
 // kinds that there are, for one that this version cannot attach.
 absl::StatusOr<std::unique_ptr<LinkFactory>> MakeLinkFactory(
-    BpfSys& sys, const AttachedProgram& program, const AttachOptions& options);
+    const LinkSystem& system, const AttachedProgram& program,
+    const AttachOptions& options);
 
 }  // namespace ksweep
 

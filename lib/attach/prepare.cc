@@ -26,6 +26,8 @@ constexpr KindAbi kKindAbis[] = {
     {Kind::kFentryMulti, kBpfProgTypeTracing, kBpfTraceFentryMulti, 0},
     {Kind::kFexitMulti, kBpfProgTypeTracing, kBpfTraceFexitMulti, 0},
     {Kind::kFsessionMulti, kBpfProgTypeTracing, kBpfTraceFsessionMulti, 0},
+    {Kind::kKprobe, kBpfProgTypeKprobe, 0, 0},
+    {Kind::kKretprobe, kBpfProgTypeKprobe, 0, 0},
 };
 
 // What the kernel calls a kind of program, at load.
@@ -124,7 +126,9 @@ absl::Status CheckSection(const bpf_program& prog, const KindAbi& abi) {
       Av(KindName(abi.kind))));
 }
 
+// Without an attach type it is of no kind for sure: most sections have none.
 bool IsOfAKind(const LoadType& load_type) {
+  if (load_type.attach_type == 0) return false;
   return std::any_of(
       std::begin(kKindAbis), std::end(kKindAbis),
       [&](const KindAbi& abi) { return LoadTypeOf(abi) == load_type; });

@@ -303,10 +303,10 @@ struct RefusedCase {
 };
 
 constexpr RefusedCase kRefusedCases[] = {
-    {"kind", Kind::kKretprobe, 1, 1, true, absl::StatusCode::kUnimplemented,
+    {"kind", Kind::kFsession, 1, 1, true, absl::StatusCode::kUnimplemented,
      "kprobe.multi, kretprobe.multi"},
-    {"kind", Kind::kKprobe, 1, 1, true, absl::StatusCode::kUnimplemented,
-     "cannot attach kprobe yet"},
+    {"kind", Kind::kFentry, 1, 1, true, absl::StatusCode::kUnimplemented,
+     "cannot attach fentry yet"},
     {"max_per_link", Kind::kKprobeMulti, 0, 1, true,
      absl::StatusCode::kInvalidArgument, "max_per_link"},
     {"not loaded", Kind::kKprobeMulti, 1, 1, false,

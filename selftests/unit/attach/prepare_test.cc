@@ -152,8 +152,9 @@ TEST(PrepareProgram, LoadedIsRefused) {
 }
 
 constexpr Kind kNotAttachable[] = {
-    Kind::kKprobe, Kind::kKretprobe, Kind::kFentry,
-    Kind::kFexit,  Kind::kFsession,
+    Kind::kFentry,
+    Kind::kFexit,
+    Kind::kFsession,
 };
 
 TEST(PrepareProgram, OtherKindsAreUnimplemented) {
