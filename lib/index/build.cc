@@ -119,6 +119,7 @@ absl::StatusOr<IndexData> BuildIndexData(SymbolList* list,
   SegmentOptions segments;
   segments.borders = borders;
   segments.tail_bytes = options.tail_bytes;
+  segments.end_mark = list->end();
   segments.has_stext = data.info.has_stext;
   segments.stext = data.info.stext;
   std::vector<Row> rows = std::move(list->core());
@@ -138,6 +139,7 @@ absl::StatusOr<IndexData> BuildIndexData(SymbolList* list,
 absl::Status ReplaceModules(SymbolList* list, const BuildFacts& facts,
                             uint64_t tail_bytes, IndexData* data) {
   SegmentOptions segments;
+  // Ascending: they are of an ELF file, or there are none.
   segments.borders = facts.borders;
   segments.tail_bytes = tail_bytes;
   IndexPart part;

@@ -71,8 +71,8 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return ErrorAt(errno, "stat", path);
   if (!S_ISREG(info.st_mode) || info.st_size == 0) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: not a symbol index, but an empty or special file", path));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: an empty or special file", path));
   }
   const auto size = static_cast<size_t>(info.st_size);
   void* const start = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);

@@ -1,9 +1,15 @@
 #include "lib/index/read_symbols.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_format.h"
 #include "lib/base/abseil.h"
 #include "lib/base/errno_status.h"
 #include "lib/index/index_data.h"
+#include "lib/source/btf_elf.h"
+#include "lib/source/elf_symbols.h"
 #include "lib/source/kallsyms.h"
 #include "lib/source/line_reader.h"
 #include "lib/source/list_file.h"
@@ -33,6 +39,14 @@ absl::Status AddLines(ListFile* file, SymbolList* list) {
 // Debian installs "ffffffffffffffff B The real System.map is in the
 // linux-image-<version>-dbg package".
 constexpr std::string_view kPlaceholder = "The real System.map is in the ";
+
+// As the kernel would call a module of that file.
+std::string ModuleOf(const std::string& path) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  name = name.substr(0, name.find('.'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
 
 absl::Status CheckPlaceholder(const SymbolList& list, const std::string& path) {
   for (const Row& row : list.core()) {
@@ -84,6 +98,32 @@ absl::Status ForEachKsym(const KernelFiles& files,
         if (ParseKsymLine(line, &symbol)) stop = !visit(symbol);
       },
       &stop);
+}
+
+absl::StatusOr<ElfSource> ReadElf(std::string_view bytes,
+                                  const std::string& path, SymbolList* list) {
+  std::vector<Symbol> symbols;
+  absl::StatusOr<ElfFacts> elf =
+      ReadElfSymbols(bytes, [&symbols](const Symbol& symbol) {
+        symbols.push_back(symbol);
+        return absl::OkStatus();
+      });
+  if (!elf.ok()) return elf.status();
+  if (elf->is_module && elf->module.empty()) elf->module = ModuleOf(path);
+  for (Symbol& symbol : symbols) {
+    if (elf->is_module) symbol.module = elf->module;
+    absl::Status status = list->Add(symbol);
+    if (!status.ok()) return status;
+  }
+  ElfSource source;
+  source.facts.borders = std::move(elf->borders);
+  std::sort(source.facts.borders.begin(), source.facts.borders.end());
+  if (elf->is_module) return source;
+  source.facts.build_id = std::move(elf->build_id);
+  absl::StatusOr<std::string> btf = BtfOfElf(bytes);
+  if (btf.ok()) source.btf = *std::move(btf);
+  if (!btf.ok() && !absl::IsNotFound(btf.status())) return btf.status();
+  return source;
 }
 
 std::string KernelBootId(const KernelFiles& files) {

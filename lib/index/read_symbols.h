@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ksweep/kernel_files.h"
+#include "lib/index/index_data.h"
 #include "lib/index/symbol_list.h"
 
 namespace ksweep {
@@ -20,6 +21,17 @@ absl::Status ReadKallsyms(const KernelFiles& files, SymbolList* list);
 
 // Adds what a System.map lists. FailedPrecondition for a placeholder.
 absl::Status ReadSystemMap(const std::string& path, SymbolList* list);
+
+// What an ELF file tells besides its symbols.
+struct ElfSource {
+  BuildFacts facts;
+  std::string btf;  // raw; empty: none that is the core kernel's
+};
+
+// Adds the symbols of vmlinux or of a module on disk. `path` names a module
+// that does not do so itself.
+absl::StatusOr<ElfSource> ReadElf(std::string_view bytes,
+                                  const std::string& path, SymbolList* list);
 
 // Calls `visit` with the symbol of each line that can be read, until it returns
 // false.

@@ -35,7 +35,6 @@ class Cutter {
 
   std::vector<Range> Cut(uint64_t max_gap) const;
   bool BorderBetween(uint64_t a, uint64_t b) const;
-  bool IsBorder(uint64_t addr) const;
   bool Separate(const Row& a, const Row& b, uint64_t max_gap) const;
   void SetEnd(const Range& range, Segment* segment) const;
   bool Slides(const Range& range) const;
@@ -51,11 +50,6 @@ bool Cutter::BorderBetween(uint64_t a, uint64_t b) const {
   const auto next =
       std::upper_bound(options_.borders.begin(), options_.borders.end(), a);
   return next != options_.borders.end() && *next <= b;
-}
-
-bool Cutter::IsBorder(uint64_t addr) const {
-  return std::binary_search(options_.borders.begin(), options_.borders.end(),
-                            addr);
 }
 
 bool Cutter::Separate(const Row& a, const Row& b, uint64_t max_gap) const {
@@ -82,8 +76,7 @@ void Cutter::SetEnd(const Range& range, Segment* segment) const {
   const auto border =
       std::upper_bound(options_.borders.begin(), options_.borders.end(), last);
   const bool has_next = range.last + 1 < rows_.size();
-  // Nothing but symbols at a border ends there, such as `_end`.
-  const bool is_mark = segment->span == 1 && IsBorder(last);
+  const bool is_mark = segment->span == 1 && options_.end_mark == last;
   if (has_next &&
       !Separate(rows_[range.last], rows_[range.last + 1], kMaxGap)) {
     end = rows_[range.last + 1].addr;

@@ -5,6 +5,7 @@
 #define KSWEEP_LIB_INDEX_SEGMENT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,8 @@ struct Segment {
 struct SegmentOptions {
   absl::Span<const uint64_t> borders;  // ascending
   uint64_t tail_bytes = 4096;
+  // Where only a mark is, `_end`, which has no bytes of its own.
+  std::optional<uint64_t> end_mark;
   // With it, what is within 2 GiB of `_stext` and not absolute slides.
   bool has_stext = false;
   uint64_t stext = 0;

@@ -286,9 +286,21 @@ absl::StatusOr<SymbolIndex> SymbolIndex::FromSystemMap(
   return SymbolIndex(std::make_shared<const Rep>(Rep{*std::move(data)}));
 }
 
-absl::StatusOr<SymbolIndex> SymbolIndex::FromElf(const std::string&,
-                                                 const BuildOptions&) {
-  return absl::UnimplementedError("ELF files");
+absl::StatusOr<SymbolIndex> SymbolIndex::FromElf(const std::string& path,
+                                                 const BuildOptions& options) {
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file =
+      MappedFile::Map(path);
+  if (!file.ok()) return file.status();
+  SymbolList list;
+  absl::StatusOr<ElfSource> elf = ReadElf((*file)->bytes(), path, &list);
+  if (!elf.ok()) return Annotate(elf.status(), path + ": ");
+  absl::StatusOr<IndexData> data = BuildIndexData(&list, options, elf->facts);
+  if (!data.ok()) return Annotate(data.status(), path + ": ");
+  if (!elf->btf.empty()) {
+    absl::Status status = AddBtf(std::move(elf->btf), &*data);
+    if (!status.ok()) return Annotate(status, path + ": ");
+  }
+  return SymbolIndex(std::make_shared<const Rep>(Rep{*std::move(data)}));
 }
 
 absl::StatusOr<SymbolIndex> SymbolIndex::Open(const std::string& path,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -53,6 +54,7 @@ class IndexModel {
       symbol.name = std::string(line.name);
       symbol.module = std::string(line.module);
       if (line.module.empty() && line.name == "_end") {
+        end_mark_ = line.addr;
         borders.push_back(line.addr);
         borders.push_back(line.addr + 1);
       }
@@ -146,7 +148,7 @@ class IndexModel {
   void SetSizes(Range* range) {
     const auto border = borders_.upper_bound(range->last);
     const bool is_mark =
-        range->first == range->last && borders_.contains(range->last);
+        range->first == range->last && end_mark_ == range->last;
     if (range->core && !is_mark && border != borders_.end() &&
         *border - range->last <= kMaxGap) {
       range->known_end = *border;
@@ -165,8 +167,8 @@ class IndexModel {
 
   uint64_t TailOf(const Range& range) const {
     if (range.known_end != 0) return range.known_end - range.last;
-    const bool is_mark = range.core && range.first == range.last &&
-                         borders_.contains(range.last);
+    const bool is_mark =
+        range.core && range.first == range.last && end_mark_ == range.last;
     uint64_t tail = is_mark ? 1 : kTail;
     const auto next = starts_.upper_bound(range.last);
     // Within one part of an index, which is the core or all else.
@@ -181,6 +183,7 @@ class IndexModel {
   }
 
   std::set<uint64_t> borders_;
+  std::optional<uint64_t> end_mark_;
   std::vector<Range> ranges_;
   std::set<uint64_t> starts_;
   std::map<std::string, std::vector<IndexSymbol>> names_;
