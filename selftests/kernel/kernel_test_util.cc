@@ -65,15 +65,35 @@ Resolution ResolveHere(const std::vector<std::string>& requests,
 }
 
 std::unique_ptr<Counter> Counter::Load(Kind kind, size_t slots) {
+  return LoadPrepared(
+      [kind](bpf_program* prog) -> absl::StatusOr<KindChoice> {
+        const absl::Status prepared = PrepareProgram(prog, kind);
+        if (!prepared.ok()) return prepared;
+        return KindChoice{kind, ""};
+      },
+      slots);
+}
+
+std::unique_ptr<Counter> Counter::LoadAuto(size_t slots) {
+  return LoadPrepared(
+      [](bpf_program* prog) { return PrepareProgram(prog, kAuto); }, slots);
+}
+
+std::unique_ptr<Counter> Counter::LoadPrepared(
+    const std::function<absl::StatusOr<KindChoice>(bpf_program*)>& prepare,
+    size_t slots) {
   std::unique_ptr<Counter> counter(new Counter());
   counter->skeleton_ = count_bpf__open();
   if (counter->skeleton_ == nullptr) {
     ADD_FAILURE() << "cannot open the BPF object";
     return nullptr;
   }
-  const absl::Status prepared =
-      PrepareProgram(counter->skeleton_->progs.count, kind);
-  EXPECT_TRUE(prepared.ok()) << prepared;
+  absl::StatusOr<KindChoice> choice = prepare(counter->skeleton_->progs.count);
+  if (!choice.ok()) {
+    ADD_FAILURE() << choice.status();
+    return nullptr;
+  }
+  counter->choice_ = *std::move(choice);
   bpf_map__set_max_entries(counter->skeleton_->maps.hits,
                            static_cast<uint32_t>(slots));
   const int error = count_bpf__load(counter->skeleton_);

@@ -4,6 +4,7 @@
 #define KSWEEP_SELFTESTS_KERNEL_KERNEL_TEST_UTIL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,9 +38,12 @@ class Counter {
  public:
   // Null if it cannot be loaded, which fails the test.
   static std::unique_ptr<Counter> Load(Kind kind, size_t slots);
+  // The same for the best kind of the kernel; see choice().
+  static std::unique_ptr<Counter> LoadAuto(size_t slots);
   ~Counter();
 
   const bpf_program* program() const;
+  const KindChoice& choice() const { return choice_; }
   // Counts only what this process does, or all.
   void OnlyThisProcess();
   Hit At(uint32_t slot) const;
@@ -48,8 +52,13 @@ class Counter {
 
  private:
   Counter() = default;
+  // Null if `prepare` failed, or the object cannot be loaded.
+  static std::unique_ptr<Counter> LoadPrepared(
+      const std::function<absl::StatusOr<KindChoice>(bpf_program*)>& prepare,
+      size_t slots);
 
   count_bpf* skeleton_ = nullptr;
+  KindChoice choice_;
 };
 
 // Calls getppid(2) `cnt` times, by the system call itself.
