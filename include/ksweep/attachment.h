@@ -4,6 +4,7 @@
 #define KSWEEP_ATTACHMENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -63,6 +64,46 @@ struct AttachReport {
 // Of a slot without a function: Attachment::Update() or Release() dropped it.
 inline constexpr uint32_t kNoTarget = UINT32_MAX;
 
+struct UpdateOptions {
+  // Tries again what was refused before. A function that is accepted now has
+  // the slot that it always had.
+  bool retry_refused = false;
+  // Fails before any call if there would be more slots, as when the program
+  // looks them up in a map of that size. 0: no limit.
+  uint32_t max_slots = 0;
+  // Sets AttachOptions::ready to false meanwhile: nothing is counted twice, but
+  // for a while nothing at all. Needs AttachOptions::ready.
+  bool pause = false;
+  // As AttachOptions::progress, of the functions that links are made for. When
+  // it stops the update, the attachment is as before.
+  std::function<bool(uint64_t done, uint64_t total)> progress;
+};
+
+// What an update came to. Functions are counted by slot.
+struct UpdateReport {
+  uint64_t added = 0;
+  uint64_t dropped = 0;
+  uint64_t kept = 0;
+  uint64_t recookied = 0;  // of the kept ones: have another cookie now
+  std::vector<RefusedFunction> refused;  // in this update
+  uint32_t links_made = 0;
+  uint32_t links_closed = 0;
+  // Kept functions that were attached by two links for a moment, in which a
+  // call runs the program twice.
+  uint64_t doubled = 0;
+  // Kept functions that were not attached for a moment, and the longest such
+  // time.
+  uint64_t interrupted = 0;
+  int64_t gap_ns = 0;
+  uint32_t syscalls = 0;  // to make links, and the time in them
+  int64_t attach_ns = 0;
+  int64_t total_ns = 0;
+
+  // A line, one for each of doubled and interrupted functions, and one for each
+  // refused one, at most ten.
+  std::string ToString() const;
+};
+
 // What the kernel says is attached, compared with what was asked for.
 struct ReadBackReport {
   struct Unasked {
@@ -119,7 +160,8 @@ class Attachment {
   const std::vector<Link>& links() const;
   const Resolution& resolution() const;
 
-  // By slot, the index into resolution().targets(). A slot is a target's number
+  // By slot, the index into resolution().targets(), kNoTarget for a function
+  // that was dropped. A slot is a target's number
   // in this attachment, counted over all its links: the cookie of a target if
   // no request has one. Slots are given before the first call and never change:
   // a refused function keeps its slot, which no hit will ever bring.
@@ -141,6 +183,36 @@ class Attachment {
 
   // Asks the kernel, once per link, and adds up.
   absl::StatusOr<LinkStats> ReadStats() const;
+
+  // Makes it an attachment to the targets of `newer`, resolved for the same
+  // kinds, by changing what differs; links of a module without a difference
+  // cost no system call. Functions that are the same, see Diff() in diff.h,
+  // keep their slots, others get new ones behind the last: slots are never used
+  // again. resolution() is `newer` from then on.
+  //
+  // A link cannot be changed. New functions get new links. Where a link loses
+  // some of its functions, or their cookies change, the others are attached in
+  // a new link, and then the old one is closed; so they are hit twice for a
+  // moment. With the kinds of tracing.multi the kernel wants the old one closed
+  // first, which leaves a gap. UpdateReport says how many that were.
+  //
+  // What is refused is treated as AttachOptions::on_refused says, in each
+  // update by itself; what was refused before stays so, see UpdateOptions.
+  //
+  // After an error the attachment is as before. FailedPrecondition without
+  // AttachOptions::updatable, after Detach(), while it is pinned, or if `newer`
+  // is for other kinds; ResourceExhausted beyond UpdateOptions::max_slots; and
+  // those of Attach().
+  absl::StatusOr<UpdateReport> Update(const Resolution& newer,
+                                      const UpdateOptions& options = {});
+
+  // Closes the links to functions of `module`, which cannot be unloaded before
+  // (rmmod says EAGAIN), and drops their slots. resolution() stays as it is: an
+  // update to it would attach them again.
+  //
+  // NotFound if it has no functions of the module; FailedPrecondition as
+  // Update(); InvalidArgument for "", the core kernel.
+  absl::StatusOr<UpdateReport> Release(std::string_view module);
 
   // Asks the kernel for the functions and cookies of every link, and compares.
   // Two or three calls for a link, and memory for its functions. Errors keep

@@ -50,6 +50,8 @@ Attacher::Attacher(BpfSys& sys, const Resolution& resolution,
       options_(options),
       state_(std::make_unique<AttachmentState>()) {
   state_->sys = &sys;
+  state_->perf = &perf;
+  state_->files = files_;
   state_->resolution = resolution;
   state_->options = WithoutCallbacks(options);
 }

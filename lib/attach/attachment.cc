@@ -8,6 +8,7 @@
 #include "lib/attach/link_info.h"
 #include "lib/attach/pin.h"
 #include "lib/attach/read_back.h"
+#include "lib/attach/update.h"
 #include "lib/base/abseil.h"
 
 namespace ksweep {
@@ -123,6 +124,15 @@ absl::StatusOr<Attachment> Attachment::TakeOver(const std::string& dir,
       TakeOverLinks(BpfSys::Kernel(), dir, resolution, options);
   if (!state.ok()) return state.status();
   return Attachment(*std::move(state));
+}
+
+absl::StatusOr<UpdateReport> Attachment::Update(const Resolution& newer,
+                                                const UpdateOptions& options) {
+  return UpdateAttachment(*state_, newer, options);
+}
+
+absl::StatusOr<UpdateReport> Attachment::Release(std::string_view module) {
+  return ReleaseModule(*state_, module);
 }
 
 absl::Status Attachment::Detach() {

@@ -12,10 +12,12 @@
 
 #include "ksweep/attach.h"
 #include "ksweep/attachment.h"
+#include "ksweep/kernel_files.h"
 #include "ksweep/link.h"
 #include "ksweep/resolve.h"
 #include "lib/attach/program_image.h"
 #include "lib/base/bpf_sys.h"
+#include "lib/base/perf_sys.h"
 #include "lib/base/unique_fd.h"
 
 namespace ksweep {
@@ -49,7 +51,10 @@ struct LinkMembers {
 };
 
 struct AttachmentState {
-  BpfSys* sys = nullptr;  // what the links were made through
+  // What the links were made through, and are at an update.
+  BpfSys* sys = nullptr;
+  PerfSys* perf = &PerfSys::Kernel();
+  KernelFiles files;
   Resolution resolution;
   AttachOptions options;  // without callbacks
   std::vector<AttachedProgram> programs;

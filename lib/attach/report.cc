@@ -57,4 +57,26 @@ std::string AttachReport::ToString() const {
   return text + RefusedLines(refused);
 }
 
+std::string UpdateReport::ToString() const {
+  std::string text = absl::StrFormat(
+      "%s added, %d dropped, %d kept, %d refused; %s made, %d closed; %s, "
+      "%.1f ms, %.1f ms in all\n",
+      Counted(added, "function"), dropped, kept, refused.size(),
+      Counted(links_made, "link"), links_closed,
+      Counted(syscalls, "system call"), Ms(attach_ns), Ms(total_ns));
+  if (doubled > 0) {
+    absl::StrAppendFormat(&text,
+                          "  %s of the kept ones attached twice for a moment, "
+                          "calls in it were hit twice\n",
+                          Counted(doubled, "function"));
+  }
+  if (interrupted > 0) {
+    absl::StrAppendFormat(&text,
+                          "  %s of the kept ones not attached for up to %.1f "
+                          "ms, calls in it were not hit\n",
+                          Counted(interrupted, "function"), Ms(gap_ns));
+  }
+  return text + RefusedLines(refused);
+}
+
 }  // namespace ksweep

@@ -99,11 +99,13 @@ void FakeBpfSys::AddFunction(uint64_t addr, std::string name) {
 void FakeBpfSys::RefuseAddr(uint64_t addr, int err) {
   const std::lock_guard<std::mutex> lock(mutex_);
   refusals_[addr] = err;
+  if (err == 0) refusals_.erase(addr);
 }
 
 void FakeBpfSys::FailCall(uint32_t call, int err) {
   const std::lock_guard<std::mutex> lock(mutex_);
   failures_[call] = err;
+  if (err == 0) failures_.erase(call);
 }
 
 int FakeBpfSys::Bpf(int cmd, void* attr, size_t size) {
@@ -121,6 +123,10 @@ uint32_t FakeBpfSys::calls() const {
 std::vector<FakeBpfSys::Link> FakeBpfSys::links() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return links_;
+}
+
+bool FakeBpfSys::IsOpen(const Link& link) const {
+  return InodeOf(link.fd) == link.inode;
 }
 
 size_t FakeBpfSys::OpenLinkCnt() const {

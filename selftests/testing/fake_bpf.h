@@ -69,10 +69,11 @@ class FakeBpfSys : public BpfSys {
   // others, ftrace locations behind a landing pad included, are refused.
   void AddFunction(uint64_t addr, std::string name);
 
-  // Has the address refused with an errno of its own, function or not.
+  // Has the address refused with an errno of its own, function or not. 0: not
+  // any more.
   void RefuseAddr(uint64_t addr, int err);
 
-  // Lets call number `call`, from 0, fail with `err`.
+  // Lets call number `call`, from 0, fail with `err`. 0: not any more.
   void FailCall(uint32_t call, int err);
 
   int Bpf(int cmd, void* attr, size_t size) override;
@@ -80,6 +81,8 @@ class FakeBpfSys : public BpfSys {
   uint32_t calls() const;
   // Made so far, in order, also those closed since.
   std::vector<Link> links() const;
+  // Whether its descriptor is open.
+  bool IsOpen(const Link& link) const;
   // Of these, those whose descriptor is open.
   size_t OpenLinkCnt() const;
   // Links that are pinned. A pin is a file that need not be on a BPF file
