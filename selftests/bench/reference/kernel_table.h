@@ -40,21 +40,30 @@ using TokenSpan = absl::Span<const uint8_t>;
 // Long enough for what the tokens of any name stand for, and a NUL.
 inline constexpr size_t kNameBuffer = 512;
 
-// Writes the name, without the type, and a NUL; returns its length.
+inline size_t Finish(const char* begin, char* end) {
+  *end = '\0';
+  return static_cast<size_t>(end - begin);
+}
+
+// Writes the name, without the type, and a NUL, kNameBuffer bytes at most;
+// returns its length. Looks for the end of the buffer at each byte, as the
+// kernel does.
 inline size_t Expand(const TokenTable& table, TokenSpan tokens, char* out) {
   char* const begin = out;
+  size_t room = kNameBuffer;
   bool type_skipped = false;
   for (uint8_t token : tokens) {
     for (const char* p = table.Get(token); *p != '\0'; ++p) {
-      if (type_skipped) {
-        *out++ = *p;
-      } else {
+      if (!type_skipped) {
         type_skipped = true;
+        continue;
       }
+      if (room <= 1) return Finish(begin, out);
+      *out++ = *p;
+      --room;
     }
   }
-  *out = '\0';
-  return static_cast<size_t>(out - begin);
+  return Finish(begin, out);
 }
 
 // Addresses in 32 bits: above a base, or, if they do not fit there, absolute
