@@ -13,6 +13,7 @@ import os
 import re
 import select
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,42 @@ def gunzip_tree(source, root):
             with gzip.open(path) as file:
                 inner = os.path.relpath(path, source)[:-len(".gz")]
                 write(root, inner, file.read())
+
+
+def make_vmlinux(symbols):
+    """An ELF file with (addr, size, is_local, name) as functions of .text."""
+    start = min(addr for addr, *_ in symbols)
+    end = max(addr + size for addr, size, *_ in symbols)
+    strings = b"\0"
+    table = bytes(24)
+    for addr, size, is_local, name in sorted(symbols, key=lambda s: not s[2]):
+        table += struct.pack("<IBBHQQ", len(strings), (0 if is_local else 16) + 2,
+                             0, 1, addr, size)
+        strings += name + b"\0"
+    local_cnt = 1 + sum(is_local for _, _, is_local, _ in symbols)
+    names = b"\0.text\0.note.gnu.build-id\0.symtab\0.strtab\0.shstrtab\0"
+
+    def section(name, kind, flags, addr, data, link=0, info=0, entry=0):
+        row = struct.pack("<IIQQQQIIQQ", names.index(name), kind, flags, addr,
+                          section.offset, len(data), link, info, 4, entry)
+        data += bytes(-len(data) % 8)
+        section.offset += len(data)
+        return row, data
+
+    section.offset = 64
+    parts = [
+        (bytes(64), b""),
+        section(b".text\0", 1, 6, start, bytes(end - start)),
+        section(b".note.gnu.build-id\0", 7, 2, end, NOTES),
+        section(b".symtab\0", 2, 0, 0, table, 4, local_cnt, 24),
+        section(b".strtab\0", 3, 0, 0, strings),
+        section(b".shstrtab\0", 3, 0, 0, names),
+    ]
+    head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack(
+        "<HHIQQQIHHHHHH", 2, 62, 1, 0, 0, section.offset, 0, 64, 0, 0, 64,
+        len(parts), 5)
+    return (head + b"".join(data for _, data in parts)
+            + b"".join(row for row, _ in parts))
 
 
 class SymindexTest(unittest.TestCase):
@@ -179,7 +216,7 @@ class SymindexTest(unittest.TestCase):
 
     def test_missing_sources(self):
         none = os.path.join(self.temp, "none")
-        for flag, path in (("--root", "none/proc/kallsyms"),
+        for flag, path in (("--root", "none/proc/kallsyms"), ("--vmlinux", none),
                            ("--system_map", none)):
             self.assert_failure("build", flag + "=" + none, "-o", self.index,
                                 says=[path])
@@ -459,6 +496,26 @@ ffffffffc0000110  alpha+0x10/0x100 [mod]
         self.assertEqual((stat["build_id"], stat["core"]["symbols"]),
                          (BUILD_ID, 12))
         self.assertEqual(self.names(self.ask("prefix", "al")), ["alpha"])
+
+    def test_vmlinux(self):
+        path = os.path.join(self.temp, "vmlinux")
+        write("/", path, make_vmlinux([
+            (0xffffffff81000000, 0x100, False, b"_stext"),
+            (0xffffffff81000100, 0x80, True, b"local"),
+            (0xffffffff81000180, 0x80, False, b"global")]))
+        stat = json.loads(self.succeed("build", "--vmlinux=" + path, "-o",
+                                       self.index, "--json"))
+        self.assertEqual((stat["build_id"], stat["core"]["symbols"]),
+                         (BUILD_ID, 3))
+        self.assertEqual(
+            [(s["name"], s["type"], s["addr"]) for s in self.ask("prefix", "")],
+            [("_stext", "T", "0xffffffff81000000"),
+             ("local", "t", "0xffffffff81000100"),
+             ("global", "T", "0xffffffff81000180")])
+        (symbol,) = self.ask("addr", "ffffffff810001ff")["symbols"]
+        self.assertEqual((symbol["name"], symbol["offset"]), ("global", 0x7f))
+        self.assertEqual(self.ask("addr", "ffffffff81000200", code=1)["symbols"],
+                         [])
 
     # --- the file ---
 
