@@ -1,0 +1,24 @@
+// Links made without Attach(): as other tools make them, by name.
+
+#ifndef KSWEEP_SELFTESTS_BENCH_ATTACH_RAW_LINK_H_
+#define KSWEEP_SELFTESTS_BENCH_ATTACH_RAW_LINK_H_
+
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ksweep/kind.h"
+#include "ksweep/link.h"
+
+struct bpf_program;
+
+namespace ksweep::bench {
+
+// One link of a fprobe kind, with cookies. Attach() takes names only where the
+// kernel hides addresses.
+absl::StatusOr<Link> LinkByName(const bpf_program* prog, Kind kind,
+                                absl::Span<const std::string_view> names);
+
+}  // namespace ksweep::bench
+
+#endif  // KSWEEP_SELFTESTS_BENCH_ATTACH_RAW_LINK_H_
