@@ -52,8 +52,11 @@
 
 #include <cstdlib>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/str_format.h"
+#include "lib/base/abseil.h"
+#include "selftests/bench/attach/amount.h"
 #include "selftests/bench/attach/libbpf_patterns.h"
 #include "selftests/bench/attach/report.h"
 #include "selftests/bench/attach/runs.h"
@@ -61,35 +64,69 @@
 namespace ksweep::bench {
 namespace {
 
+// Something to measure that can be asked for by its flag.
+struct Part {
+  std::string_view flag;
+  bool by_default = true;  // if no flag asks for a part
+  bool (*measure)(const Amount& amount, Report* report) = nullptr;
+};
+
+constexpr Part kParts[] = {
+    {"--runs", true, MeasureRuns},
+    {"--libbpf", false, MeasureLibbpfPatterns},
+};
+
 struct Flags {
-  bool libbpf = false;
+  std::vector<const Part*> parts;
   bool json = false;
+  bool smoke = false;
 };
 
 [[noreturn]] void Usage() {
-  absl::FPrintF(stderr, "usage: attach_bench [--libbpf] [--json]\n");
+  absl::FPrintF(stderr, "usage: attach_bench");
+  for (const Part& part : kParts) {
+    absl::FPrintF(stderr, " [%s]", Av(part.flag));
+  }
+  absl::FPrintF(stderr, " [--json] [--smoke]\n");
   exit(2);
+}
+
+const Part* FindPart(std::string_view flag) {
+  for (const Part& part : kParts) {
+    if (part.flag == flag) return &part;
+  }
+  return nullptr;
+}
+
+void AddDefaultParts(Flags* flags) {
+  for (const Part& part : kParts) {
+    if (part.by_default) flags->parts.push_back(&part);
+  }
 }
 
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   for (int i = 1; i < argc; ++i) {
     const std::string_view arg = argv[i];
-    if (arg == "--libbpf") {
-      flags.libbpf = true;
-    } else if (arg == "--json") {
+    if (arg == "--json") {
       flags.json = true;
+    } else if (arg == "--smoke") {
+      flags.smoke = true;
+    } else if (const Part* part = FindPart(arg)) {
+      flags.parts.push_back(part);
     } else {
       Usage();
     }
   }
+  if (flags.parts.empty()) AddDefaultParts(&flags);
   return flags;
 }
 
 int Main(const Flags& flags) {
+  const Amount amount = flags.smoke ? kSmoke : Amount();
   Report report(flags.json);
-  const bool ok =
-      flags.libbpf ? MeasureLibbpfPatterns(&report) : MeasureRuns(&report);
+  bool ok = true;
+  for (const Part* part : flags.parts) ok &= part->measure(amount, &report);
   return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -26,10 +26,11 @@ struct LibbpfResult {
   int64_t detach_ns = 0;
 };
 
-absl::StatusOr<LibbpfResult> Measure(const char* pattern) {
+absl::StatusOr<LibbpfResult> Measure(const char* pattern,
+                                     const Amount& amount) {
   absl::StatusOr<Nothing> nothing = Nothing::Load(Kind::kKprobeMulti);
   if (!nothing.ok()) return nothing.status();
-  Settle();
+  Settle(amount);
   LibbpfResult result;
   int64_t start = NowNs();
   bpf_link* link =
@@ -68,13 +69,13 @@ std::string Json(const char* pattern, const LibbpfResult& result) {
 
 }  // namespace
 
-bool MeasureLibbpfPatterns(Report* report) {
+bool MeasureLibbpfPatterns(const Amount& amount, Report* report) {
   // Its complaints about a refusal; the errno is reported.
   libbpf_set_print(nullptr);
   report->Begin("patterns");
   bool ok = true;
   for (const char* pattern : kPatterns) {
-    const absl::StatusOr<LibbpfResult> result = Measure(pattern);
+    const absl::StatusOr<LibbpfResult> result = Measure(pattern, amount);
     if (result.ok()) {
       report->Add(Text(pattern, *result), Json(pattern, *result));
     } else {

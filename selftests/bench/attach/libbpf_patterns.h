@@ -3,12 +3,13 @@
 #ifndef KSWEEP_SELFTESTS_BENCH_ATTACH_LIBBPF_PATTERNS_H_
 #define KSWEEP_SELFTESTS_BENCH_ATTACH_LIBBPF_PATTERNS_H_
 
+#include "selftests/bench/attach/amount.h"
 #include "selftests/bench/attach/report.h"
 
 namespace ksweep::bench {
 
 // That libbpf is refused is a result, too. False if there was none.
-bool MeasureLibbpfPatterns(Report* report);
+bool MeasureLibbpfPatterns(const Amount& amount, Report* report);
 
 }  // namespace ksweep::bench
 

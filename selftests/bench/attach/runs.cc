@@ -13,6 +13,7 @@
 #include "ksweep/resolve.h"
 #include "lib/base/abseil.h"
 #include "lib/base/clock.h"
+#include "selftests/bench/attach/kinds.h"
 #include "selftests/bench/attach/program.h"
 #include "selftests/bench/attach/raw_link.h"
 #include "selftests/bench/attach/scope.h"
@@ -24,17 +25,15 @@ namespace {
 struct Run {
   Scope scope = Scope::kAll;
   bool by_name = false;
-  Kind kind = Kind::kKprobeMulti;
+  Kinds kinds = kEntry;
 };
 
 // The first four are those of the kernel's selftests.
 constexpr Run kRuns[] = {
-    {Scope::kCore, true, Kind::kKprobeMulti},
-    {Scope::kModules, true, Kind::kKprobeMulti},
-    {Scope::kCore, false, Kind::kKprobeMulti},
-    {Scope::kModules, false, Kind::kKprobeMulti},
-    {Scope::kAll, false, Kind::kKprobeMulti},
-    {Scope::kAll, false, Kind::kKretprobeMulti},
+    {Scope::kCore, true, kEntry},   {Scope::kModules, true, kEntry},
+    {Scope::kCore, false, kEntry},  {Scope::kModules, false, kEntry},
+    {Scope::kAll, false, kEntry},   {Scope::kAll, false, kReturn},
+    {Scope::kAll, false, kSession}, {Scope::kAll, false, kPair},
 };
 
 struct Result {
@@ -44,12 +43,13 @@ struct Result {
 };
 
 absl::StatusOr<Timing> AttachByAddress(const Resolution& resolution,
-                                       const KindProgram& program) {
-  absl::StatusOr<Timing> timing = TimeAttach(resolution, {&program, 1}, {});
+                                       Kinds kinds, const bpf_program* prog) {
+  absl::StatusOr<Timing> timing =
+      TimeAttach(resolution, ProgramsFor(kinds, prog), {});
   if (!timing.ok()) return timing;
-  if (timing->links != 1) {
-    return absl::InternalError(
-        absl::StrFormat("attached by %d links instead of one", timing->links));
+  if (timing->links != kinds.size()) {
+    return absl::InternalError(absl::StrFormat(
+        "attached by %d links instead of %d", timing->links, kinds.size()));
   }
   if (timing->functions != resolution.targets().size()) {
     return absl::InternalError(absl::StrFormat("attached to %d of %d functions",
@@ -69,34 +69,43 @@ std::vector<std::string_view> DistinctNames(const Resolution& resolution) {
   return names;
 }
 
-absl::StatusOr<Timing> AttachByName(const Resolution& resolution,
-                                    const KindProgram& program) {
+absl::StatusOr<Timing> AttachByName(const Resolution& resolution, Kind kind,
+                                    const bpf_program* prog) {
   const std::vector<std::string_view> names = DistinctNames(resolution);
-  absl::StatusOr<Timing> timing = TimeLinks(
-      1, [&](size_t) { return LinkByName(program.prog, program.kind, names); });
+  absl::StatusOr<Timing> timing =
+      TimeLinks(1, [&](size_t) { return LinkByName(prog, kind, names); });
   if (timing.ok()) timing->functions = names.size();
   return timing;
 }
 
-absl::StatusOr<Result> Measure(const Run& run, const ListCounts& list) {
-  absl::StatusOr<Nothing> nothing = Nothing::Load(run.kind);
+absl::StatusOr<Timing> AttachOnce(const Run& run, const Resolution& resolution,
+                                  const bpf_program* prog) {
+  absl::StatusOr<Timing> timing =
+      run.by_name ? AttachByName(resolution, run.kinds.front(), prog)
+                  : AttachByAddress(resolution, run.kinds, prog);
+  if (!timing.ok()) return timing;
+  const absl::Status status =
+      CheckKernelCount(*timing, timing->functions * run.kinds.size());
+  if (!status.ok()) return status;
+  return timing;
+}
+
+absl::StatusOr<Result> Measure(const Run& run, const ListCounts& list,
+                               const Amount& amount) {
+  absl::StatusOr<Nothing> nothing = Nothing::Load(run.kinds.front());
   if (!nothing.ok()) return nothing.status();
-  Settle();
+  Settle(amount);
   Result result;
   const int64_t start = NowNs();
-  absl::StatusOr<Resolution> resolution = ResolveScope(run.scope, {run.kind});
+  absl::StatusOr<Resolution> resolution =
+      ResolveScope(run.scope, SetOf(run.kinds), amount);
   result.resolve_ns = NowNs() - start;
   if (!resolution.ok()) return resolution.status();
   result.targets = resolution->targets().size();
-  absl::Status status = CheckTargets(*resolution, list);
+  const absl::Status status = CheckTargets(*resolution, list);
   if (!status.ok()) return status;
-  const KindProgram program = {run.kind, nothing->prog()};
-  absl::StatusOr<Timing> timing = run.by_name
-                                      ? AttachByName(*resolution, program)
-                                      : AttachByAddress(*resolution, program);
+  absl::StatusOr<Timing> timing = AttachOnce(run, *resolution, nothing->prog());
   if (!timing.ok()) return timing.status();
-  status = CheckKernelCount(*timing, timing->functions);
-  if (!status.ok()) return status;
   result.timing = *timing;
   return result;
 }
@@ -104,7 +113,7 @@ absl::StatusOr<Result> Measure(const Run& run, const ListCounts& list) {
 const char* By(const Run& run) { return run.by_name ? "name" : "address"; }
 
 std::string Label(const Run& run) {
-  return absl::StrFormat("%s, %s, by %s", Av(KindName(run.kind)),
+  return absl::StrFormat("%s, %s, by %s", KindsText(run.kinds),
                          Av(ScopeName(run.scope)), By(run));
 }
 
@@ -132,15 +141,16 @@ std::string Json(const Run& run, const ListCounts& list, const Result& result) {
   return absl::StrFormat(
       R"({"kind": "%s", "scope": "%s", "by": "%s", "listed": %d, )"
       R"("placeholders": %d, "denied": %d, "targets": %d, "functions": %d, )"
-      R"("in_link": %d, "resolve_ns": %d, "attach_ns": %d, "detach_ns": %d})",
-      Av(KindName(run.kind)), Av(ScopeName(run.scope)), By(run), list.lines,
+      R"("in_links": %d, "resolve_ns": %d, "attach_ns": %d, "detach_ns": %d})",
+      KindsText(run.kinds), Av(ScopeName(run.scope)), By(run), list.lines,
       list.placeholders, list.denied, result.targets, timing.functions,
       timing.in_links, result.resolve_ns, timing.attach_ns, timing.detach_ns);
 }
 
-bool MeasureAndReport(const Run& run, const ListCounts& list, Report* report) {
+bool MeasureAndReport(const Run& run, const ListCounts& list,
+                      const Amount& amount, Report* report) {
   if (list.wanted() == 0) return true;  // no module is loaded
-  const absl::StatusOr<Result> result = Measure(run, list);
+  const absl::StatusOr<Result> result = Measure(run, list, amount);
   if (!result.ok()) return Fail(Label(run), result.status());
   report->Add(Text(run, list, *result), Json(run, list, *result));
   return true;
@@ -148,13 +158,13 @@ bool MeasureAndReport(const Run& run, const ListCounts& list, Report* report) {
 
 }  // namespace
 
-bool MeasureRuns(Report* report) {
-  const absl::StatusOr<FilterList> list = CountFilterList();
+bool MeasureRuns(const Amount& amount, Report* report) {
+  const absl::StatusOr<FilterList> list = CountFilterList(amount);
   if (!list.ok()) return Fail("what the kernel offers", list.status());
   report->Begin("runs");
   bool ok = true;
   for (const Run& run : kRuns) {
-    ok &= MeasureAndReport(run, list->Of(run.scope), report);
+    ok &= MeasureAndReport(run, list->Of(run.scope), amount, report);
   }
   return ok;
 }

@@ -1,7 +1,9 @@
 #include "selftests/bench/attach/scope.h"
 
 #include <fstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "ksweep/kernel_files.h"
@@ -13,16 +15,21 @@ namespace {
 
 constexpr char kFilterList[] = "/sys/kernel/tracing/available_filter_functions";
 
-std::string_view ScopeRequest(Scope scope) {
-  switch (scope) {
-    case Scope::kCore:
-      return "vmlinux:*";
-    case Scope::kModules:
-      return "*:*";
-    case Scope::kAll:
-      break;
+absl::StatusOr<std::vector<Request>> ScopeRequests(Scope scope,
+                                                   const Amount& amount) {
+  std::vector<Request> requests;
+  if (scope != Scope::kModules) {
+    absl::StatusOr<Request> core =
+        Request::Glob(std::string(amount.core), Owner::Core());
+    if (!core.ok()) return core.status();
+    requests.push_back(*std::move(core));
   }
-  return "*";
+  if (scope != Scope::kCore) {
+    absl::StatusOr<Request> modules = Request::Glob("*", Owner::Module("*"));
+    if (!modules.ok()) return modules.status();
+    requests.push_back(*std::move(modules));
+  }
+  return requests;
 }
 
 bool IsDefaultDenied(std::string_view name) {
@@ -32,9 +39,10 @@ bool IsDefaultDenied(std::string_view name) {
   return false;
 }
 
-void CountLine(std::string_view line, FilterList* list) {
+void CountLine(std::string_view line, const Amount& amount, FilterList* list) {
   const std::string_view name = line.substr(0, line.find_first_of(" \t"));
   const bool of_module = line.find('[') != std::string_view::npos;
+  if (!of_module && !GlobMatch(amount.core, name)) return;
   ListCounts& counts = of_module ? list->modules : list->core;
   ++counts.lines;
   if (name.starts_with("__ftrace_invalid_address__")) {
@@ -58,12 +66,13 @@ std::string_view ScopeName(Scope scope) {
   return "core and modules";
 }
 
-absl::StatusOr<Resolution> ResolveScope(Scope scope, KindSet kinds) {
-  absl::StatusOr<Request> request = Request::Parse(ScopeRequest(scope));
-  if (!request.ok()) return request.status();
+absl::StatusOr<Resolution> ResolveScope(Scope scope, KindSet kinds,
+                                        const Amount& amount) {
+  absl::StatusOr<std::vector<Request>> requests = ScopeRequests(scope, amount);
+  if (!requests.ok()) return requests.status();
   ResolveOptions options;
   options.kinds = kinds;
-  return Resolve({*std::move(request)}, KernelFiles(), options);
+  return Resolve(*std::move(requests), KernelFiles(), options);
 }
 
 std::string ListText(const ListCounts& list) {
@@ -78,10 +87,11 @@ ListCounts FilterList::Of(Scope scope) const {
           core.denied + modules.denied};
 }
 
-absl::StatusOr<FilterList> CountFilterList() {
+absl::StatusOr<FilterList> CountFilterList(const Amount& amount) {
   FilterList list;
   std::ifstream in(kFilterList);
-  for (std::string line; std::getline(in, line);) CountLine(line, &list);
+  for (std::string line; std::getline(in, line);)
+    CountLine(line, amount, &list);
   if (list.core.lines > 0) return list;
   return absl::NotFoundError(
       absl::StrFormat("no function in %s; not root?", kFilterList));

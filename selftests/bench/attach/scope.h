@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "ksweep/kind.h"
 #include "ksweep/resolve.h"
+#include "selftests/bench/attach/amount.h"
 
 namespace ksweep::bench {
 
@@ -19,7 +20,8 @@ enum class Scope : uint8_t { kCore, kModules, kAll };
 std::string_view ScopeName(Scope scope);
 
 // With the default deny list.
-absl::StatusOr<Resolution> ResolveScope(Scope scope, KindSet kinds);
+absl::StatusOr<Resolution> ResolveScope(Scope scope, KindSet kinds,
+                                        const Amount& amount);
 
 // Lines of the kernel's filter list, counted without the library's reader.
 struct ListCounts {
@@ -40,7 +42,7 @@ struct FilterList {
 };
 
 // NotFound if it is empty, as for a user who is not root.
-absl::StatusOr<FilterList> CountFilterList();
+absl::StatusOr<FilterList> CountFilterList(const Amount& amount);
 
 // Ok if `resolution` has what `list` offers.
 absl::Status CheckTargets(const Resolution& resolution, const ListCounts& list);

@@ -28,7 +28,7 @@ absl::Status DetachAll(std::vector<Link>* links) {
 
 }  // namespace
 
-void Settle() { sleep(2); }
+void Settle(const Amount& amount) { sleep(amount.settle_seconds); }
 
 uint64_t AskForCount(int link_fd) {
   const absl::StatusOr<LinkInfo> info =

@@ -14,6 +14,7 @@
 #include "ksweep/attachment.h"
 #include "ksweep/link.h"
 #include "ksweep/resolve.h"
+#include "selftests/bench/attach/amount.h"
 
 namespace ksweep::bench {
 
@@ -28,7 +29,7 @@ struct Timing {
 
 // Waits a moment: the kernel does some of the work of a boot, of a load and of
 // a detach later.
-void Settle();
+void Settle(const Amount& amount);
 
 // What a link tells of its functions; 0 before Linux 6.6.
 uint64_t AskForCount(int link_fd);
