@@ -60,6 +60,8 @@
 #include "selftests/bench/attach/libbpf_patterns.h"
 #include "selftests/bench/attach/report.h"
 #include "selftests/bench/attach/runs.h"
+#include "selftests/bench/attach/separate_links.h"
+#include "selftests/bench/attach/ways.h"
 
 namespace ksweep::bench {
 namespace {
@@ -73,6 +75,8 @@ struct Part {
 
 constexpr Part kParts[] = {
     {"--runs", true, MeasureRuns},
+    {"--ways", true, MeasureWays},
+    {"--separate", true, MeasureSeparateLinks},
     {"--libbpf", false, MeasureLibbpfPatterns},
 };
 

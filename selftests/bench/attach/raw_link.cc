@@ -11,19 +11,34 @@
 #include "lib/base/bpf_sys.h"
 
 namespace ksweep::bench {
+namespace {
+
+absl::StatusOr<Link> MakeLink(const bpf_program* prog, Kind kind,
+                              KprobeMultiCall call) {
+  absl::StatusOr<KindAbi> abi = FindKindAbi(kind);
+  if (!abi.ok()) return abi.status();
+  std::vector<uint64_t> cookies(call.cnt());
+  std::iota(cookies.begin(), cookies.end(), 0);
+  call.abi = *abi;
+  call.prog_fd = bpf_program__fd(prog);
+  call.cookies = cookies;
+  return CreateKprobeMultiLink(BpfSys::Kernel(), call);
+}
+
+}  // namespace
 
 absl::StatusOr<Link> LinkByName(const bpf_program* prog, Kind kind,
                                 absl::Span<const std::string_view> names) {
-  absl::StatusOr<KindAbi> abi = FindKindAbi(kind);
-  if (!abi.ok()) return abi.status();
-  std::vector<uint64_t> cookies(names.size());
-  std::iota(cookies.begin(), cookies.end(), 0);
   KprobeMultiCall call;
-  call.abi = *abi;
-  call.prog_fd = bpf_program__fd(prog);
   call.names = names;
-  call.cookies = cookies;
-  return CreateKprobeMultiLink(BpfSys::Kernel(), call);
+  return MakeLink(prog, kind, call);
+}
+
+absl::StatusOr<Link> LinkByAddress(const bpf_program* prog, Kind kind,
+                                   uint64_t addr) {
+  KprobeMultiCall call;
+  call.addrs = {&addr, 1};
+  return MakeLink(prog, kind, call);
 }
 
 }  // namespace ksweep::bench

@@ -1,8 +1,9 @@
-// Links made without Attach(): as other tools make them, by name.
+// Links made without Attach(), as other tools make them.
 
 #ifndef KSWEEP_SELFTESTS_BENCH_ATTACH_RAW_LINK_H_
 #define KSWEEP_SELFTESTS_BENCH_ATTACH_RAW_LINK_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -18,6 +19,10 @@ namespace ksweep::bench {
 // kernel hides addresses.
 absl::StatusOr<Link> LinkByName(const bpf_program* prog, Kind kind,
                                 absl::Span<const std::string_view> names);
+
+// The same for one function by its start.
+absl::StatusOr<Link> LinkByAddress(const bpf_program* prog, Kind kind,
+                                   uint64_t addr);
 
 }  // namespace ksweep::bench
 
