@@ -13,6 +13,8 @@ import time
 TOP = pathlib.Path(__file__).resolve().parent.parent
 VM_RUN = TOP / "selftests" / "vm" / "run"
 KERNELS = ("bookworm", "bookworm-backports", "trixie-backports")
+# Those with CONFIG_FPROBE: bookworm's is built without.
+FPROBE_KERNELS = ("bookworm-backports", "trixie-backports")
 # Loaded in the virtual machine for tests of module functions.
 VM_MODULES = "dummy,veth"
 
@@ -135,6 +137,12 @@ def vm_jobs(folder):
         yield ("examples on " + kernel,
                [sys.executable, TOP / "selftests/examples/vm_test.py", kernel,
                 folder])
+    # Little of it, so that it cannot rot; run_attach_bench is for numbers.
+    for kernel in FPROBE_KERNELS:
+        yield ("attach bench on " + kernel,
+               [VM_RUN, "--kernel=" + kernel, "--modules=" + VM_MODULES,
+                "--timeout=600", "--",
+                folder / "selftests/bench/attach/attach_bench", "--smoke"])
     yield "vm runner", [sys.executable, TOP / "selftests/vm/selftest", "--boot"]
 
 
