@@ -1,5 +1,31 @@
 // How long the calls of functions take: one session program, attached to all
 // that match, keeps the time of the entry in the call itself.
+//
+//   $ sudo funclatency --duration=3 --top=5 'vfs_*'
+//   attached 79 functions in 1 links (resolved in 7065.2 ms, attached in
+//       191.4 ms)
+//   2 left out, 0 requests without a target (--verbose lists them)
+//
+//   FUNCTION           MODULE   CALLS   TOTAL us    AVG   P50    P99      MAX
+//   vfs_fstatat        -       13,535  1384010.4  102.3  16.4  262.1  28684.3
+//   vfs_statx          -       12,103  1079888.7   89.2  16.4  262.1  28613.8
+//   vfs_getattr_nosec  -       13,535   212427.2   15.7   2.0   16.4  28482.4
+//   vfs_fstat          -        1,432    71826.6   50.2   4.1   32.8  28679.7
+//   vfs_open           -        1,431    20954.7   14.6   4.1   65.5  12615.8
+//   … and 5 more that were called (--top=0)
+//
+//   all functions, 42,226 calls, in ns:
+//   [512, 1K)      1,526  |@@                                      |
+//   [1K, 2K)      11,511  |@@@@@@@@@@@@@@@@@@@@                    |
+//   [2K, 4K)       2,679  |@@@@                                    |
+//   [4K, 8K)       1,722  |@@@                                     |
+//   [8K, 16K)     22,544  |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|
+//   …
+//
+//   42,226 calls in 3.09 s
+//   missed 0 hits: 0 by ftrace's recursion guard, 0 while a BPF program ran
+//
+// (Linux 7.3.4 in a virtual machine without hardware help, running find.)
 
 #include <bpf/libbpf.h>
 #include <errno.h>

@@ -83,6 +83,7 @@ ksweep::Resolution ResolveOrExit(Query query, Progress& progress) {
 
 ksweep::AttachOptions OptionsWithProgress(Progress& progress) {
   ksweep::AttachOptions options;
+  options.on_refused = ksweep::OnRefused::kSkip;
   options.progress = [&progress](uint64_t done, uint64_t total) {
     progress.Show(absl::StrFormat("attaching, %s of %s", WithCommas(done),
                                   Count(total, "function")));
@@ -103,10 +104,14 @@ std::string AttachedText(const ksweep::Attachment& attachment) {
   if (absl::GetFlag(FLAGS_verbose)) {
     text += report.ToString();
     AppendLeftOuts(resolution, true, &text);
-  } else if (omissions + unmatched > 0) {
+  } else if (omissions + unmatched + report.refused.size() > 0) {
+    const std::string refused =
+        report.refused.empty()
+            ? ""
+            : WithCommas(report.refused.size()) + " refused by the kernel, ";
     absl::StrAppendFormat(
-        &text, "%s left out, %s without a target (--verbose lists them)\n",
-        WithCommas(omissions), Count(unmatched, "request"));
+        &text, "%s%s left out, %s without a target (--verbose lists them)\n",
+        refused, WithCommas(omissions), Count(unmatched, "request"));
   }
   return text;
 }

@@ -37,8 +37,8 @@ int FailedToAttach(const absl::Status& status);
 // 3, if that fails or no function is left to attach to.
 ksweep::Resolution ResolveOrExit(Query query, Progress& progress);
 
-// Options that show the progress, and stop at Ctrl-C; call HoldEndSignals()
-// before Attach().
+// Options that show the progress, stop at Ctrl-C, and skip what the kernel
+// refuses, which AttachedText() says. Call HoldEndSignals() before Attach().
 ksweep::AttachOptions OptionsWithProgress(Progress& progress);
 
 // "attached N functions in M links (…)", and what was left out. With --verbose
