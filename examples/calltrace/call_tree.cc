@@ -78,11 +78,12 @@ void CallTrees::AddRunning(uint64_t thread, const calltrace_thread& state,
   waiting_.erase(thread);
   const uint32_t depth = std::min<uint32_t>(state.depth, CALLTRACE_MAX_DEPTH);
   for (uint32_t i = 0; i < depth; ++i) {
-    tree.calls.push_back({.slot = state.open[i].slot,
-                          .depth = i,
-                          .start_ns = state.open[i].start_ns,
-                          .end_ns = std::max<uint64_t>(now_ns, state.open[i].start_ns),
-                          .end = CallEnd::kRunning});
+    tree.calls.push_back(
+        {.slot = state.open[i].slot,
+         .depth = i,
+         .start_ns = state.open[i].start_ns,
+         .end_ns = std::max<uint64_t>(now_ns, state.open[i].start_ns),
+         .end = CallEnd::kRunning});
   }
   if (depth > 0) Finish(std::move(tree), state.call_cnt);
 }

@@ -16,6 +16,7 @@ constexpr double kRowHeight = 17;
 constexpr double kHeadHeight = 44;
 constexpr double kMinBoxWidth = 0.5;
 constexpr double kCharWidth = 6.7;  // of the 11 pixel monospace font
+constexpr double kTitleCharWidth = 9.1;
 constexpr double kTextMargin = 3;
 
 // A click on a box hides what is neither above nor below it, and stretches the
@@ -90,10 +91,11 @@ std::string ColorOf(std::string_view name, uint32_t row) {
 }
 
 // As much of the name as fits, or nothing.
-std::string LabelOf(std::string_view name, double width) {
+std::string LabelOf(std::string_view name, double width,
+                    double char_width = kCharWidth) {
   const double room_px = width - 2 * kTextMargin;
   const size_t room =
-      room_px > 0 ? static_cast<size_t>(room_px / kCharWidth) : 0;
+      room_px > 0 ? static_cast<size_t>(room_px / char_width) : 0;
   if (name.size() <= room) return Escaped(name);
   return room < 3 ? "" : Escaped(name.substr(0, room - 1)) + "…";
 }
@@ -125,7 +127,8 @@ class Picture {
         "<text x=\"%g\" y=\"20\" font-size=\"15\">%s</text>\n"
         "<text x=\"%g\" y=\"36\" fill=\"#555\">%s; width is time from entry to "
         "return, sleep included</text>\n",
-        width, height, width, height, kMargin, Escaped(title), kMargin,
+        width, height, width, height, kMargin,
+        LabelOf(title, kWidth, kTitleCharWidth), kMargin,
         TimeText(root_.total_ns));
     if (root_.total_ns > 0) DrawBox(root_, 0, 0);
     absl::StrAppendFormat(&svg_, kScript, kWidth, kMargin, kCharWidth);

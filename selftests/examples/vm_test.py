@@ -14,6 +14,8 @@ import subprocess
 import sys
 import unittest
 
+import calltrace_vm
+
 HERE = pathlib.Path(__file__).resolve().parent
 VM_RUN = HERE.parent / "vm" / "run"
 SUITE = ""
@@ -67,7 +69,7 @@ part nobody_latency; su -s /bin/sh nobody -c 'PATH=/t/bin:/bin funclatency --dur
 part nobody; su -s /bin/sh nobody -c 'PATH=/t/bin:/bin funccount --duration=0.1 "vfs_*"' 2>&1; echo "code $?"
 """
 
-PROGRAMS = ("errtrace", "funccount", "funclatency", "resolve",
+PROGRAMS = ("errtrace", "calltrace", "funccount", "funclatency", "resolve",
             "session_minimal")
 # The kinds behind each way to attach entry and return; auto by the kernel.
 SESSION = ["kprobe.session"]
@@ -89,7 +91,8 @@ def run_guest():
          "--env=TERM=dumb", "--timeout=600",
          "--program=%s" % (BUILD / "selftests" / "kernel" / "trigger")]
         + ["--program=%s" % (BUILD / "examples" / name) for name in PROGRAMS]
-        + ["--", "sh", "-c", GUEST],
+        + ["--program=%s" % (BUILD / "selftests" / "examples" / "loopback")]
+        + ["--", "sh", "-c", GUEST + calltrace_vm.GUEST],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     parts = {"stderr": done.stderr}
@@ -120,6 +123,8 @@ class Examples(unittest.TestCase):
         if "CONFIG_" not in cls.parts.get("config", ""):
             raise RuntimeError("the guest did not run: " + cls.parts["stderr"])
         cls.fprobe = "\nCONFIG_FPROBE=y" in cls.parts["config"]
+        calltrace_vm.Calltrace.parts = cls.parts
+        calltrace_vm.Calltrace.fprobe = cls.fprobe
 
     def json_of(self, part):
         try:
@@ -350,7 +355,10 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     SUITE, BUILD = sys.argv[1], pathlib.Path(sys.argv[2])
-    suite = unittest.defaultTestLoader.loadTestsFromTestCase(Examples)
+    load = unittest.defaultTestLoader.loadTestsFromTestCase
+    # In this order: the first boots the guest.
+    suite = unittest.TestSuite(
+        [load(Examples), load(calltrace_vm.Calltrace)])
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
     failed = len(result.failures) + len(result.errors)
     passed = result.testsRun - failed - len(result.skipped)
