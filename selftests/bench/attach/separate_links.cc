@@ -148,24 +148,24 @@ absl::StatusOr<Row> MeasureOnce(Measure measure,
   return row;
 }
 
-double MicrosecondsEach(const Row& row) {
-  return static_cast<double>(row.timing.attach_ns) / 1e3 /
+double MillisecondsEach(const Row& row) {
+  return static_cast<double>(row.timing.attach_ns) / 1e6 /
          static_cast<double>(row.timing.links);
 }
 
 std::string Heading(const std::vector<std::string>& names) {
   return absl::StrFormat(
       "%d functions of the core kernel, %s:\n"
-      "%-28s%6s%12s%12s%15s%12s%21s",
+      "%-28s%6s%12s%12s%13s%12s%21s",
       names.size(), Av(KindName(kKind)), "", "links", "resolve", "attach",
       "per link", "in all", "detach");
 }
 
 std::string Text(const Row& row, const Row& by_name) {
   return absl::StrFormat(
-      "  %-26s%6d%10.3f s%10.3f s%12.1f us%10.3f s%8.2fx%10.3f s",
+      "  %-26s%6d%10.3f s%10.3f s%10.2f ms%10.3f s%8.2fx%10.3f s",
       Av(row.label), row.timing.links, Seconds(row.resolve_ns),
-      Seconds(row.timing.attach_ns), MicrosecondsEach(row),
+      Seconds(row.timing.attach_ns), MillisecondsEach(row),
       Seconds(row.total_ns()),
       static_cast<double>(row.total_ns()) /
           static_cast<double>(by_name.total_ns()),
