@@ -2,16 +2,25 @@
 // detach: the attach benchmark of the kernel's selftests (prog_tests/
 // kprobe_multi_test.c), with the functions from ksweep::Resolve().
 //
-//   attach_bench                all runs of ksweep
-//   attach_bench --libbpf       libbpf's own pattern attach instead, `*` and
-//                               `vfs_*`, with the libbpf that the loader finds
-//   attach_bench --json         the same as one JSON object
+//   attach_bench                all parts but the last
+//   attach_bench --runs         all functions in one link, for each kind
+//   attach_bench --ways         the core kernel in one link, in links of 1000,
+//                               and function by function, with ratios
+//   attach_bench --separate     50 links of one function each
+//   attach_bench --libbpf       libbpf's own pattern attach, `*` and `vfs_*`,
+//                               with the libbpf that the loader finds
+//   attach_bench --json …       the same as one JSON object
+//   attach_bench --smoke …      of few functions, as a test
 //
 // Needs root and attaches to every function, so that run_attach_bench runs it
 // in VMs. Reading the kernel's lists is part of "resolved", and the kernel
 // searches a module's symbols one by one: for each line of the list, and for
 // each start of a function that is attached. libbpf attaches at the ftrace
 // locations instead, which costs it the cookies.
+//
+// A perf event for each function is made for 500 of them, and its times are
+// reckoned for all. With separate links one resolve serves all 50, and every
+// list is read once.
 //
 //   $ selftests/bench/run_attach_bench --kernel=trixie-backports --many
 //   Linux 7.3.4+deb13-cloud-amd64, libbpf v1.1
@@ -73,6 +82,7 @@ struct Part {
   bool (*measure)(const Amount& amount, Report* report) = nullptr;
 };
 
+// One more is a file and a row here, and in run_attach_bench.
 constexpr Part kParts[] = {
     {"--runs", true, MeasureRuns},
     {"--ways", true, MeasureWays},
