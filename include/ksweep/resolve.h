@@ -28,6 +28,8 @@
 
 namespace ksweep {
 
+class SymbolIndex;
+
 // Why a function is left out, or a request has no target. The names are
 // stable, see ReasonName().
 enum class Reason : uint8_t {
@@ -231,6 +233,12 @@ struct ResolveOptions {
   // of the same names are not found. Has no effect with globs, predicates,
   // addresses, BTF or clones.
   bool stop_early = false;
+  // Takes the symbols from here instead of reading kallsyms, with the same
+  // answers; a few times faster. It has to be of the kernel of `files` as that
+  // is now (see SymbolIndex::Open() and WithModules()), which is not checked
+  // again. Without a part for modules it is not used, and a note says so. Not
+  // owned.
+  const SymbolIndex* index = nullptr;
 };
 
 // The answer to a set of requests. A value that never changes; copies are cheap

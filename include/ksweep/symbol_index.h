@@ -144,7 +144,8 @@ struct IndexStats {
   // What Save() writes.
   uint64_t file_bytes = 0;
   bool own_dictionary = false;
-  // Of the modules' part; 0 if there is none. WithModules() counts it up.
+  // Of the modules' part, which may be empty; 0 if there is none, as in an
+  // index of a System.map or vmlinux. WithModules() counts it up.
   uint64_t generation = 0;
   std::string build_id;  // bytes; empty: not known
   uint64_t stext = 0;    // where `_stext` is; 0 if there is none

@@ -129,7 +129,7 @@ absl::StatusOr<IndexData> BuildIndexData(SymbolList* list,
   if (status.ok() && options.own_dictionary) {
     status = TryOwnDictionary(rows, segments, &data);
   }
-  if (status.ok() && !list->modules().empty()) {
+  if (status.ok() && (facts.knows_modules || !list->modules().empty())) {
     status = ReplaceModules(list, facts, options.tail_bytes, &data);
   }
   if (!status.ok()) return status;

@@ -83,6 +83,8 @@ struct BuildFacts {
   std::string boot_id;
   std::vector<uint64_t> borders;  // besides those of the options
   uint64_t generation = 1;
+  // The list has all modules there are, be it none.
+  bool knows_modules = false;
 };
 
 absl::StatusOr<IndexData> BuildIndexData(SymbolList* list,

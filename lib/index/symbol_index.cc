@@ -189,6 +189,7 @@ BuildFacts FactsOf(const KernelFiles& files) {
   BuildFacts facts;
   facts.build_id = KernelBuildId(files);
   facts.boot_id = KernelBootId(files);
+  facts.knows_modules = true;
   return facts;
 }
 
@@ -271,7 +272,9 @@ absl::StatusOr<SymbolIndex> SymbolIndex::FromText(std::string_view text,
   absl::Status status = list.AddText(text);
   if (status.ok()) status = CheckAddresses(list);
   if (!status.ok()) return status;
-  absl::StatusOr<IndexData> data = BuildIndexData(&list, options, {});
+  BuildFacts facts;
+  facts.knows_modules = true;
+  absl::StatusOr<IndexData> data = BuildIndexData(&list, options, facts);
   if (!data.ok()) return data.status();
   return SymbolIndex(std::make_shared<const Rep>(Rep{*std::move(data)}));
 }

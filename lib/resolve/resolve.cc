@@ -14,6 +14,7 @@
 #include "lib/resolve/btf_plan.h"
 #include "lib/resolve/candidates.h"
 #include "lib/resolve/deny.h"
+#include "lib/resolve/index_text.h"
 #include "lib/resolve/join.h"
 #include "lib/resolve/judge.h"
 #include "lib/resolve/resolution_builder.h"
@@ -43,6 +44,7 @@ class Resolver {
  private:
   absl::Status CheckArguments() const;
   absl::Status CheckRequest(const Request& request) const;
+  absl::StatusOr<ListFile> OpenSymbols();
   absl::Status SweepKallsyms();
   absl::Status JoinLists();
   absl::Status CheckUntested() const;
@@ -153,9 +155,24 @@ absl::Status Resolver::CheckArguments() const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<ListFile> Resolver::OpenSymbols() {
+  if (options_.index != nullptr && options_.index->Stats().generation != 0) {
+    absl::StatusOr<std::string> text = TextOfIndex(*options_.index);
+    if (!text.ok()) return text.status();
+    return ListFile::OfText(*std::move(text), "symbol index");
+  }
+  if (options_.index != nullptr) {
+    stats().notes.push_back(
+        "the symbol index knows no modules, so kallsyms was read");
+  }
+  return ListFile::Open(files_, KernelFile::kKallsyms);
+}
+
 absl::Status Resolver::SweepKallsyms() {
-  absl::StatusOr<ListFile> kallsyms =
-      ListFile::Open(files_, KernelFile::kKallsyms);
+  absl::StatusOr<ListFile> kallsyms = OpenSymbols();
+  if (!kallsyms.ok() && absl::IsDataLoss(kallsyms.status())) {
+    return kallsyms.status();
+  }
   if (!kallsyms.ok()) {
     return Annotate(kallsyms.status(),
                     "no symbols without kallsyms; mount proc or name another "

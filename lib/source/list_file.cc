@@ -87,7 +87,19 @@ absl::StatusOr<ListFile> ListFile::OpenBtf(const KernelFiles& files,
                   ReportedPath(files, KernelFile::kBtfDir, path));
 }
 
+ListFile ListFile::OfText(std::string text, std::string name) {
+  ListFile file(UniqueFd(), name, name);
+  file.text_ = std::make_unique<const std::string>(std::move(text));
+  file.stats_.opens = 0;
+  return file;
+}
+
 absl::StatusOr<size_t> ListFile::Read(char* buffer, size_t size) {
+  if (text_ != nullptr) {
+    const size_t cnt = text_->copy(buffer, size, text_at_);
+    text_at_ += cnt;
+    return cnt;
+  }
   const int64_t start = NowNs();
   ssize_t got;
   int err;
@@ -105,6 +117,10 @@ absl::StatusOr<size_t> ListFile::Read(char* buffer, size_t size) {
 }
 
 absl::Status ListFile::Rewind() {
+  if (text_ != nullptr) {
+    text_at_ = 0;
+    return absl::OkStatus();
+  }
   const off_t at = lseek(fd_.get(), 0, SEEK_SET);
   const int err = errno;
   if (at < 0) {

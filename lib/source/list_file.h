@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,9 @@ class ListFile {
   static absl::StatusOr<ListFile> OpenBtf(const KernelFiles& files,
                                           std::string_view module);
 
+  // What is in memory already; `name` is for messages.
+  static ListFile OfText(std::string text, std::string name);
+
   // Reads up to `size` bytes; 0 at the end.
   absl::StatusOr<size_t> Read(char* buffer, size_t size);
 
@@ -42,6 +46,8 @@ class ListFile {
   ListFile(UniqueFd fd, std::string path, std::string stats_path);
 
   UniqueFd fd_;
+  std::unique_ptr<const std::string> text_;  // instead of a descriptor
+  size_t text_at_ = 0;
   std::string path_;
   FileStats stats_;
   int64_t read_ns_ = 0;
