@@ -9,14 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/error_name.h"
 #include "common/tool.h"
 #include "ksweep/attachment.h"
 
 namespace examples {
-
-// "ENOENT", also of the kernel's own errors, as "ERESTARTSYS"; "error 4000" for
-// a number without a name.
-std::string ErrorName(int err);
 
 // One error, from the function that returned it first to the outermost one.
 struct ErrorChain {

@@ -1,10 +1,9 @@
 #include "calltrace/text.h"
 
-#include <string.h>
-
 #include <string_view>
 
 #include "absl/strings/str_format.h"
+#include "common/error_name.h"
 #include "common/table.h"
 
 namespace examples {
@@ -61,19 +60,16 @@ void AppendClosing(const Call& call, const FunctionNames& names,
              out);
 }
 
-std::string ErrorText(int64_t error) {
-  const char* name = strerrorname_np(static_cast<int>(-error));
-  return name == nullptr ? absl::StrFormat("%d", error)
-                         : absl::StrFormat("-%s", name);
-}
-
 }  // namespace
 
 std::string ReturnText(uint64_t ret) {
   const bool is_int = ret >> 32 == 0;
   const int64_t value =
       is_int ? static_cast<int32_t>(ret) : static_cast<int64_t>(ret);
-  if (value < 0 && value >= -kMaxErrno) return ErrorText(value);
+  if (value < 0 && value >= -kMaxErrno) {
+    const std::string name = ErrorName(static_cast<int>(-value));
+    return name.front() == 'E' ? "-" + name : absl::StrFormat("%d", value);
+  }
   constexpr uint64_t kSmall = 100'000;
   return ret < kSmall ? absl::StrFormat("%d", ret)
                       : absl::StrFormat("0x%x", ret);

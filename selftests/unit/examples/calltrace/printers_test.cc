@@ -58,6 +58,7 @@ TEST(ReturnText, Cases) {
       {static_cast<uint64_t>(-4096), "0xfffffffffffff000"},
       {0xffff888003a71000, "0xffff888003a71000"},
       {static_cast<uint64_t>(-11), "-EAGAIN"},
+      {static_cast<uint64_t>(-512), "-ERESTARTSYS"},
   };
   for (const ReturnCase& c : kCases) {
     EXPECT_EQ(ReturnText(c.ret), c.want) << c.ret;
