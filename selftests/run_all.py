@@ -134,6 +134,10 @@ def vm_jobs(folder):
         yield ("kernel tests on " + kernel,
                [VM_RUN, "--kernel=" + kernel, "--modules=" + VM_MODULES,
                 "--timeout=600", "--", folder / "selftests/kernel/kernel_test"])
+        yield ("trampolines on " + kernel,
+               [VM_RUN, "--kernel=" + kernel, "--modules=" + VM_MODULES,
+                "--timeout=600", "--",
+                folder / "selftests/kernel/tracing_test"])
         yield ("examples on " + kernel,
                [sys.executable, TOP / "selftests/examples/vm_test.py", kernel,
                 folder])

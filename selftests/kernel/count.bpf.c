@@ -20,7 +20,8 @@ __u32 only_pid;
 __u64 all_hits;
 __u64 bad_cookies;
 
-SEC("kprobe.multi")
+/* A name that libbpf does not know: PrepareProgram() makes it of any kind. */
+SEC("count")
 int count(void *ctx)
 {
 	__u32 slot = bpf_get_attach_cookie(ctx);
