@@ -32,8 +32,9 @@ inline constexpr uint32_t kMaxPerLink = 131070;
 // bpf_object__load(): the kernel wants the attach type at load. Any section
 // name that libbpf does not know or takes for a kprobe, as SEC("kprobe") and
 // SEC("kprobe.multi"), will do; for fentry.multi, fexit.multi and
-// fsession.multi any that it does not know, or takes for one of these. From then
-// on bpf_program__attach() and a skeleton's attach() leave the program alone.
+// fsession.multi any that it does not know, or takes for one of these. From
+// then on bpf_program__attach() and a skeleton's attach() leave the program
+// alone.
 //
 // Programs of these three have no arguments in their context: they ask
 // bpf_get_func_arg(), bpf_get_func_arg_cnt() and bpf_get_func_ret(). For the
@@ -48,6 +49,22 @@ inline constexpr uint32_t kMaxPerLink = 131070;
 // off (bpf_program__set_autoattach()) counts as prepared for it. Unimplemented
 // for a kind that this version cannot attach.
 absl::Status PrepareProgram(bpf_program* prog, Kind kind);
+
+// The same, and for fentry, fexit and fsession also what the kernel wants to
+// know at load: a function. That is the first target of `resolution` that fits;
+// so these programs are prepared with it, and for one function after the other
+// Attach() loads them once more. Any section of a tracing program will do here,
+// as SEC("fentry"), or one that libbpf does not know.
+//
+//   ksweep::PrepareProgram(prog, ksweep::Kind::kFentry, *resolution);
+//
+// The program is verified for every function by itself: one that reads the
+// context beyond a function's arguments is refused for that function.
+//
+// Also NotFound if no target fits. Has libbpf read the kernel's BTF, some tens
+// of milliseconds, which it would do at load.
+absl::Status PrepareProgram(bpf_program* prog, Kind kind,
+                            const Resolution& resolution);
 
 // What kind was chosen for a program.
 struct KindChoice {
@@ -118,6 +135,11 @@ struct AttachOptions {
   // one system call. Halved by itself while the kernel has no memory for a
   // link.
   uint32_t max_per_link = kMaxPerLink;
+  // For the kinds with a program and a link for each function, fentry, fexit
+  // and fsession: how many the kernel is asked for at a time. It waits some
+  // tens of milliseconds at each, attaching and detaching. 1: one after the
+  // other, on the caller's thread, as all else is.
+  uint32_t threads = 16;
   // One link or more for the core kernel and for each module, so that
   // Attachment::Update() and Release() can change a part. Keeps a descriptor
   // of each program.

@@ -97,10 +97,7 @@ absl::Status CheckKinds(absl::Span<const Kind> kinds) {
   return absl::OkStatus();
 }
 
-bool LinksByOwner(Kind kind) {
-  return kind == Kind::kFentryMulti || kind == Kind::kFexitMulti ||
-         kind == Kind::kFsessionMulti;
-}
+bool LinksByOwner(Kind kind) { return NeedsBtf(kind); }
 
 ProgramChoice ChoosePrograms(const AttachmentState& state,
                              const Target& target) {

@@ -27,7 +27,7 @@ Role RoleOf(Kind kind);
 // for both entry and return beside one for either.
 absl::Status CheckKinds(absl::Span<const Kind> kinds);
 
-// True for kinds whose links are for functions of one BTF object each.
+// True for kinds whose programs are for functions of one BTF object each.
 bool LinksByOwner(Kind kind);
 
 inline constexpr uint32_t kNoProgram = UINT32_MAX;

@@ -84,7 +84,10 @@ absl::StatusOr<Attachment> Attacher::Attach(
 
   SetReady(options_, false);
   status = LinkAll(std::move(groups));
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    DropLinks(*state_).IgnoreError();
+    return status;
+  }
   FillReport(NowNs() - start_ns);
   SetReady(options_, true);
   return Attachment(std::move(state_));

@@ -6,7 +6,9 @@
 #include "absl/strings/str_format.h"
 #include "lib/attach/attachment_state.h"
 #include "lib/attach/link_info.h"
+#include "lib/attach/parallel_links.h"
 #include "lib/attach/pin.h"
+#include "lib/attach/prepare.h"
 #include "lib/attach/read_back.h"
 #include "lib/attach/update.h"
 #include "lib/base/abseil.h"
@@ -34,6 +36,14 @@ void CountAttached(AttachmentState& state) {
   }
   report.kind = state.programs.front().kind;
   report.links = static_cast<uint32_t>(state.links.size());
+}
+
+absl::Status DropLinks(AttachmentState& state) {
+  // Where there is a link for each function the kernel waits at each.
+  const bool one_by_one = std::any_of(
+      state.programs.begin(), state.programs.end(),
+      [](const AttachedProgram& program) { return IsOneByOne(program.kind); });
+  return CloseLinks(state.links, one_by_one ? state.options.threads : 1);
 }
 
 void SetReady(const AttachOptions& options, bool ready) {
@@ -138,12 +148,8 @@ absl::StatusOr<UpdateReport> Attachment::Release(std::string_view module) {
 absl::Status Attachment::Detach() {
   if (!state_->links.empty()) SetReady(state_->options, false);
   absl::Status first_error = UnpinLinks(*state_);
-  for (Link& link : state_->links) {
-    // The rest is closed whatever happens to one.
-    const absl::Status status = link.Detach();
-    if (first_error.ok()) first_error = status;
-  }
-  state_->links.clear();
+  const absl::Status status = DropLinks(*state_);
+  if (first_error.ok()) first_error = status;
   state_->members.clear();
   state_->programs.clear();
   return first_error;

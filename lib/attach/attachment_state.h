@@ -75,6 +75,9 @@ std::string FunctionName(const Target& target);
 // What is attached now, to state.report.
 void CountAttached(AttachmentState& state);
 
+// Closes all links; the first error.
+absl::Status DropLinks(AttachmentState& state);
+
 // Sets AttachOptions::ready, if there is one.
 void SetReady(const AttachOptions& options, bool ready);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "lib/attach/parallel_links.h"
 #include "lib/base/errno_status.h"
 
 namespace ksweep {
@@ -13,12 +14,57 @@ absl::Status GroupLinker::Run(const LinkGroup& group) && {
   const absl::Status opened = factory_.Open({group.module, group.rank});
   if (absl::IsNotFound(opened)) return RefuseAll(ErrnoOf(opened));
   if (!opened.ok()) return opened;
+  if (factory_.is_parallel()) return RunParallel();
   const size_t limit =
       std::min<size_t>(options_.max_per_link, factory_.max_per_link());
   const absl::Status status = LinkAccepted(
       *this, group.slots, limit, state_.programs[group.program].works);
   if (status.ok() || group.slots.size() != 1) return status;
   return Annotate(status, FunctionName(TargetOf(group.slots.front())));
+}
+
+// Whether it is the call that is refused, and not the functions: none was
+// accepted, and enough were tried, or all.
+absl::Status GroupLinker::CheckCall(size_t refused_cnt,
+                                    const absl::Status& refused) const {
+  if (state_.programs[group_->program].works) return absl::OkStatus();
+  const bool tried_all = refused_cnt == group_->slots.size();
+  if (refused_cnt < kMaxProbes && !tried_all) return absl::OkStatus();
+  return Annotate(
+      refused,
+      absl::StrFormat("the call is refused for each of %d "
+                      "functions, the last of them %s",
+                      refused_cnt,
+                      FunctionName(TargetOf(group_->slots[refused_cnt - 1]))));
+}
+
+// One function after the other, each with its own answer.
+absl::Status GroupLinker::RunParallel() {
+  const std::vector<uint32_t>& slots = group_->slots;
+  ParallelLinks links(slots.size(), options_.threads, [&](size_t i) {
+    const AttachPoint point = PointOf(slots[i]);
+    return factory_.MakeLink({&point, 1});
+  });
+  size_t refused_cnt = 0;
+  for (uint32_t slot : slots) {
+    absl::Status status = ReportProgress();
+    if (!status.ok()) return status;
+    absl::StatusOr<Link> link = links.Take();
+    if (link.ok()) {
+      Keep(*std::move(link), {&slot, 1});
+      continue;
+    }
+    const int err = ErrnoOf(link.status());
+    if (FaultOf(err) != Fault::kTarget) {
+      return Annotate(link.status(), FunctionName(TargetOf(slot)));
+    }
+    ++refused_cnt;
+    status = CheckCall(refused_cnt, link.status());
+    if (status.ok())
+      status = RefuseWith(slot, err, std::string(link.status().message()));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status GroupLinker::RefuseAll(int err) {
@@ -71,6 +117,11 @@ void GroupLinker::Keep(Link link, absl::Span<const uint32_t> slots) {
 }
 
 absl::Status GroupLinker::Refuse(uint32_t slot, int err) {
+  return RefuseWith(slot, err, factory_.FunctionRefusal(err));
+}
+
+absl::Status GroupLinker::RefuseWith(uint32_t slot, int err,
+                                     std::string reason) {
   const Target& target = TargetOf(slot);
   state_.slots[slot].attached = false;
   state_.slots[slot].refused = true;
@@ -80,7 +131,7 @@ absl::Status GroupLinker::Refuse(uint32_t slot, int err) {
   refused.kind = state_.programs[group_->program].kind;
   refused.err = err;
   refused.function = FunctionName(target);
-  refused.reason = factory_.FunctionRefusal(err);
+  refused.reason = std::move(reason);
   return refusals_.Add(std::move(refused), target.untested);
 }
 

@@ -54,6 +54,9 @@ class GroupLinker : private LinkMaker {
   void Keep(Link link, absl::Span<const uint32_t> slots) override;
   absl::Status Refuse(uint32_t slot, int err) override;
 
+  absl::Status RunParallel();
+  absl::Status CheckCall(size_t refused_cnt, const absl::Status& refused) const;
+  absl::Status RefuseWith(uint32_t slot, int err, std::string reason);
   absl::Status RefuseAll(int err);
   absl::Status ReportProgress() const;
   AttachPoint PointOf(uint32_t slot) const;

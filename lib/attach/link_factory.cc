@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lib/attach/arrange.h"
+#include "lib/attach/fentry.h"
 #include "lib/attach/kprobe_multi.h"
 #include "lib/attach/perf_kprobe_factory.h"
 #include "lib/attach/prepare.h"
@@ -16,13 +16,17 @@ absl::StatusOr<std::unique_ptr<LinkFactory>> MakeLinkFactory(
   const Kind kind = program.kind;
   absl::StatusOr<KindAbi> abi = FindKindAbi(kind);
   if (!abi.ok()) return abi.status();
-  if (LinksByOwner(kind)) {
+  if (IsTracingMulti(kind)) {
     return std::make_unique<TracingMultiFactory>(system.bpf, *abi, program);
   }
   if (kind == Kind::kKprobe || kind == Kind::kKretprobe) {
     return std::make_unique<PerfKprobeFactory>(
         system.bpf, system.perf, system.files, kind, program.fd,
         options.raise_fd_limit ? RaiseLimit::kYes : RaiseLimit::kNo);
+  }
+  if (NeedsBtf(kind)) {
+    return std::make_unique<FentryFactory>(system.bpf, system.perf, *abi,
+                                           program, options);
   }
   return std::make_unique<KprobeMultiFactory>(system.bpf, *abi, program.fd);
 }

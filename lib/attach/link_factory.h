@@ -38,7 +38,7 @@ struct LinkOwner {
   uint32_t rank = 0;        // which of the cookies of its functions
 };
 
-// Makes links for one program. Not thread-safe.
+// Makes links for one program. Not thread-safe, but see is_parallel().
 class LinkFactory {
  public:
   virtual ~LinkFactory() = default;
@@ -58,6 +58,10 @@ class LinkFactory {
 
   // The most functions of one link.
   virtual size_t max_per_link() const = 0;
+
+  // True if a link is for one function, and MakeLink() may be called by several
+  // threads at once, which is worth it.
+  virtual bool is_parallel() const { return false; }
 
   // One link to all of `points`, which is not empty. All or nothing; an error
   // keeps the kernel's errno, see FaultOf().

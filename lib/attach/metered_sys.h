@@ -3,6 +3,7 @@
 #ifndef KSWEEP_LIB_ATTACH_METERED_SYS_H_
 #define KSWEEP_LIB_ATTACH_METERED_SYS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,7 +13,7 @@
 
 namespace ksweep {
 
-// Calls, and the time in them. Not thread-safe.
+// Calls, and the time in them: of calls at the same time the sum. Thread-safe.
 class SysMeter {
  public:
   template <typename Call>
@@ -28,8 +29,8 @@ class SysMeter {
   int64_t ns() const { return ns_; }
 
  private:
-  uint32_t calls_ = 0;
-  int64_t ns_ = 0;
+  std::atomic<uint32_t> calls_ = 0;
+  std::atomic<int64_t> ns_ = 0;
 };
 
 // Passes calls on.

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_format.h"
 #include "ksweep/attach.h"
-#include "lib/attach/arrange.h"
 #include "lib/base/abseil.h"
 #include "lib/base/bpf_sys.h"
 #include "lib/base/errno_status.h"
@@ -23,6 +22,9 @@ constexpr KindAbi kKindAbis[] = {
     {Kind::kKretprobeMulti, kBpfProgTypeKprobe, kBpfTraceKprobeMulti,
      kBpfKprobeMultiReturn},
     {Kind::kKprobeSession, kBpfProgTypeKprobe, kBpfTraceKprobeSession, 0},
+    {Kind::kFentry, kBpfProgTypeTracing, kBpfTraceFentry, 0},
+    {Kind::kFexit, kBpfProgTypeTracing, kBpfTraceFexit, 0},
+    {Kind::kFsession, kBpfProgTypeTracing, kBpfTraceFsession, 0},
     {Kind::kFentryMulti, kBpfProgTypeTracing, kBpfTraceFentryMulti, 0},
     {Kind::kFexitMulti, kBpfProgTypeTracing, kBpfTraceFexitMulti, 0},
     {Kind::kFsessionMulti, kBpfProgTypeTracing, kBpfTraceFsessionMulti, 0},
@@ -93,11 +95,11 @@ absl::Status PreparedForAnother(const bpf_program& prog, const KindAbi& abi) {
       Av(KindName(abi.kind)), ToString(LoadTypeOf(abi))));
 }
 
-// Whether programs of that type are loaded without a target.
-bool LinksByOwner(const LoadType& load_type) {
+// Whether programs of that type are loaded without a function.
+bool IsTracingMulti(const LoadType& load_type) {
   return std::any_of(
       std::begin(kKindAbis), std::end(kKindAbis), [&](const KindAbi& abi) {
-        return LoadTypeOf(abi) == load_type && LinksByOwner(abi.kind);
+        return LoadTypeOf(abi) == load_type && IsTracingMulti(abi.kind);
       });
 }
 
@@ -110,7 +112,7 @@ bool IsSectionFor(const bpf_program& prog, const KindAbi& abi) {
   const LoadType load_type = SectionLoadType(prog);
   if (load_type.prog_type == BPF_PROG_TYPE_UNSPEC) return true;
   if (load_type.prog_type != abi.prog_type) return false;
-  return !LinksByOwner(abi.kind) || LinksByOwner(load_type);
+  return !IsTracingMulti(abi.kind) || IsTracingMulti(load_type);
 }
 
 absl::Status CheckSection(const bpf_program& prog, const KindAbi& abi) {
@@ -217,6 +219,41 @@ absl::StatusOr<Kind> KindOfProgram(const bpf_program& prog, KindSet kinds) {
       "call PrepareProgram() between bpf_object__open() and "
       "bpf_object__load()",
       bpf_program__name(&prog), ToString(LoadTypeOf(prog)), needed));
+}
+
+namespace {
+
+// Whether libbpf finds a BTF function of that name.
+bool SetAttachTarget(bpf_program* prog, std::string_view name) {
+  return bpf_program__set_attach_target(prog, 0, std::string(name).c_str()) ==
+         0;
+}
+
+// By its name, or by the alias that BTF knows it by.
+bool SetAttachTarget(bpf_program* prog, const Target& target) {
+  if (SetAttachTarget(prog, target.name)) return true;
+  return std::any_of(
+      target.aliases.begin(), target.aliases.end(),
+      [prog](std::string_view alias) { return SetAttachTarget(prog, alias); });
+}
+
+}  // namespace
+
+absl::Status PrepareProgram(bpf_program* prog, Kind kind,
+                            const Resolution& resolution) {
+  absl::Status status = PrepareProgram(prog, kind);
+  if (!status.ok() || !NeedsBtf(kind) || IsTracingMulti(kind)) return status;
+  for (const Target& target : resolution.targets()) {
+    if (!target.kinds.Has(kind)) continue;
+    if (SetAttachTarget(prog, target)) return absl::OkStatus();
+    return absl::NotFoundError(
+        absl::StrFormat("libbpf finds no BTF of %s to load program '%s' for",
+                        Av(target.name), bpf_program__name(prog)));
+  }
+  return absl::NotFoundError(absl::StrFormat(
+      "no target of the resolution fits %s, so there is none to load program "
+      "'%s' for",
+      Av(KindName(kind)), bpf_program__name(prog)));
 }
 
 absl::Status PrepareProgram(bpf_program* prog, Kind kind) {

@@ -33,6 +33,14 @@ bool IsUnprepared(const bpf_program& prog);
 // would only say EINVAL.
 absl::Status CheckProgram(const bpf_program& prog, const KindAbi& abi);
 
+// True for the kinds whose programs are loaded without a function.
+constexpr bool IsTracingMulti(Kind kind) { return kind >= Kind::kFentryMulti; }
+
+// True for the kinds with a link for each function.
+constexpr bool IsOneByOne(Kind kind) {
+  return kind >= Kind::kKprobe && kind <= Kind::kFsession;
+}
+
 // Whether it is in a section of sleepable programs, as SEC("fentry.s/…").
 bool IsSleepable(const bpf_program& prog);
 

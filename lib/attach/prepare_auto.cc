@@ -16,7 +16,9 @@ absl::StatusOr<KindChoice> PrepareProgram(bpf_program* prog, std::nullopt_t,
   absl::StatusOr<KindChoice> choice = ChooseKind(
       ShapeOf(*prog), fit.has_value() ? &*fit : nullptr, Features::Running());
   if (!choice.ok()) return choice.status();
-  const absl::Status status = PrepareProgram(prog, choice->kind);
+  const absl::Status status =
+      resolution == nullptr ? PrepareProgram(prog, choice->kind)
+                            : PrepareProgram(prog, choice->kind, *resolution);
   if (!status.ok()) return status;
   return choice;
 }

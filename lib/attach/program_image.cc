@@ -89,6 +89,11 @@ std::string LastLine(std::string_view log) {
   return "";
 }
 
+// Whether a load that failed with `err` has text to go with it.
+bool IsTheVerifiers(int err) {
+  return err == EINVAL || err == EACCES || err == ENOENT || err == EOPNOTSUPP;
+}
+
 std::string WhyRefused(BpfSys& sys, ProgLoadAttr attr) {
   std::vector<char> log(kLogBytes);
   attr.log_level = 1;
@@ -176,7 +181,8 @@ absl::StatusOr<UniqueFd> LoadImage(BpfSys& sys, const ProgramImage& image,
   if (result >= 0) return UniqueFd(result);
   std::string what =
       absl::StrFormat("loading program '%s' once more", image.name);
-  const std::string why = WhyRefused(sys, attr);
+  const std::string why =
+      IsTheVerifiers(-result) ? WhyRefused(sys, attr) : std::string();
   if (!why.empty()) absl::StrAppendFormat(&what, ": the kernel says '%s'", why);
   return ErrnoStatus(-result, what);
 }

@@ -21,7 +21,7 @@ __u64 all_hits;
 __u64 bad_cookies;
 
 /* A name that libbpf does not know: PrepareProgram() makes it of any kind. */
-SEC("count")
+SEC("ksweep")
 int count(void *ctx)
 {
 	__u32 slot = bpf_get_attach_cookie(ctx);

@@ -57,7 +57,11 @@ Resolution ResolveFor(KindSet kinds, const std::vector<std::string>& requests) {
 uint32_t SlotOf(const Attachment& attachment, std::string_view name) {
   const std::vector<Target>& targets = attachment.resolution().targets();
   for (uint32_t slot = 0; slot < attachment.targets().size(); ++slot) {
-    if (targets[attachment.targets()[slot]].name == name) return slot;
+    const Target& target = targets[attachment.targets()[slot]];
+    if (target.name == name) return slot;
+    for (std::string_view alias : target.aliases) {
+      if (alias == name) return slot;
+    }
   }
   ADD_FAILURE() << name << " is not attached";
   return 0;

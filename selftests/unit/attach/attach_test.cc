@@ -303,10 +303,6 @@ struct RefusedCase {
 };
 
 constexpr RefusedCase kRefusedCases[] = {
-    {"kind", Kind::kFsession, 1, 1, true, absl::StatusCode::kUnimplemented,
-     "kprobe.multi, kretprobe.multi"},
-    {"kind", Kind::kFentry, 1, 1, true, absl::StatusCode::kUnimplemented,
-     "cannot attach fentry yet"},
     {"max_per_link", Kind::kKprobeMulti, 0, 1, true,
      absl::StatusCode::kInvalidArgument, "max_per_link"},
     {"not loaded", Kind::kKprobeMulti, 1, 1, false,

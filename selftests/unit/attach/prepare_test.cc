@@ -151,26 +151,6 @@ TEST(PrepareProgram, LoadedIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("loaded already"));
 }
 
-constexpr Kind kNotAttachable[] = {
-    Kind::kFentry,
-    Kind::kFexit,
-    Kind::kFsession,
-};
-
-TEST(PrepareProgram, OtherKindsAreUnimplemented) {
-  for (Kind kind : kNotAttachable) {
-    OpenObject object("kprobe");
-    const absl::Status status = PrepareProgram(object.prog(), kind);
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented)
-        << KindName(kind);
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr(std::string(KindName(kind))));
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("kprobe.multi, kretprobe.multi"));
-    // Nothing was changed.
-    EXPECT_EQ(bpf_program__expected_attach_type(object.prog()), 0);
-  }
-}
 
 constexpr uint32_t kMultiTypes[] = {kBpfTraceFentryMulti, kBpfTraceFexitMulti,
                                     kBpfTraceFsessionMulti};
