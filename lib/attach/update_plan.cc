@@ -6,6 +6,7 @@
 
 #include "ksweep/diff.h"
 #include "lib/attach/arrange.h"
+#include "lib/attach/prepare.h"
 
 namespace ksweep {
 namespace {
@@ -243,7 +244,7 @@ void Planner::Finish() {
 
 }  // namespace
 
-bool ClosesFirst(Kind kind) { return LinksByOwner(kind); }
+bool ClosesFirst(Kind kind) { return IsTracingMulti(kind); }
 
 UpdatePlan PlanUpdate(const AttachmentState& state, const Resolution& newer,
                       const UpdateOptions& options) {
