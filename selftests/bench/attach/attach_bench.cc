@@ -20,7 +20,7 @@
 //
 // A perf event for each function is made for 500 of them, and its times are
 // reckoned for all. With separate links one resolve serves all 50, and every
-// list is read once.
+// list is read once. README.md has these tables of two kernels.
 //
 //   $ selftests/bench/run_attach_bench --kernel=trixie-backports --many
 //   Linux 7.3.4+deb13-cloud-amd64, libbpf v1.1
