@@ -21,6 +21,7 @@ PUBLIC_HEADERS = {
     "symbol.h": "source",
     "symbol_index.h": "index",
     "kind.h": "resolve",
+    "module_watch.h": "resolve",
     "request.h": "resolve",
     "resolve.h": "resolve",
     "diff.h": "resolve",

@@ -144,6 +144,12 @@ struct AttachOptions {
   // Attachment::Update() and Release() can change a part. Keeps a descriptor
   // of each program.
   bool updatable = false;
+  // Tries a function that is refused by its address once more by its name, in
+  // a link of its own, where the kernel can take no other for it. That helps
+  // where the address is older than the kernel's: a module was loaded again
+  // after Resolve(). The function is attached at another address than its
+  // target's then: FindByIp() does not find it, the cookie does.
+  bool retry_by_name = false;
   // The most functions for the kinds that need a link for each: kprobe,
   // kretprobe, fentry, fexit, fsession. These take tens of milliseconds for
   // each to attach and to detach again, and a descriptor; with more than this

@@ -21,9 +21,10 @@ enum class KernelFile : uint8_t {
   kBtfDir,                // sys/kernel/btf, a folder: one file per object
   kNotes,                 // sys/kernel/notes: the build id
   kBootId,                // proc/sys/kernel/random/boot_id
+  kModules,               // proc/modules
 };
 
-inline constexpr int kKernelFileCnt = 9;
+inline constexpr int kKernelFileCnt = 10;
 
 // The path of a kernel file below a root, without a leading slash.
 std::string_view KernelFilePath(KernelFile file);

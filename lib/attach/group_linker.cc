@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "lib/attach/link_info.h"
+#include "lib/attach/name_retry.h"
 #include "lib/attach/parallel_links.h"
 #include "lib/base/errno_status.h"
 
@@ -20,6 +22,7 @@ absl::Status GroupLinker::Run(const LinkGroup& group) && {
   const absl::Status status = LinkAccepted(
       *this, group.slots, limit, state_.programs[group.program].works);
   if (status.ok() || group.slots.size() != 1) return status;
+  if (LinkByName(group.slots.front(), ErrnoOf(status))) return absl::OkStatus();
   return Annotate(status, FunctionName(TargetOf(group.slots.front())));
 }
 
@@ -116,7 +119,27 @@ void GroupLinker::Keep(Link link, absl::Span<const uint32_t> slots) {
   progress_.attached += slots.size();
 }
 
+bool GroupLinker::LinkByName(uint32_t slot, int err) {
+  const Kind kind = state_.programs[group_->program].kind;
+  if (!options_.retry_by_name ||
+      !CanRetryByName(state_.resolution, TargetOf(slot), kind, err)) {
+    return false;
+  }
+  AttachPoint point = PointOf(slot);
+  point.by_name = true;
+  absl::StatusOr<Link> link = factory_.MakeLink({&point, 1});
+  if (!link.ok()) return false;
+  const absl::StatusOr<LinkInfo> info =
+      ReadLinkInfo(*state_.sys, link->fd(), LinkDetail::kFunctions);
+  if (info.ok() && info->addrs.size() == 1) {
+    state_.slots[slot].addr = info->addrs.front();
+  }
+  Keep(*std::move(link), {&slot, 1});
+  return true;
+}
+
 absl::Status GroupLinker::Refuse(uint32_t slot, int err) {
+  if (LinkByName(slot, err)) return absl::OkStatus();
   return RefuseWith(slot, err, factory_.FunctionRefusal(err));
 }
 

@@ -58,6 +58,8 @@ class GroupLinker : private LinkMaker {
   absl::Status CheckCall(size_t refused_cnt, const absl::Status& refused) const;
   absl::Status RefuseWith(uint32_t slot, int err, std::string reason);
   absl::Status RefuseAll(int err);
+  // Links the slot, refused with `err`, by name, if that can help and does.
+  bool LinkByName(uint32_t slot, int err);
   absl::Status ReportProgress() const;
   AttachPoint PointOf(uint32_t slot) const;
   const Target& TargetOf(uint32_t slot) const {

@@ -22,6 +22,7 @@ constexpr std::array<Place, kKernelFileCnt> kPlaces = {{
     {"sys/kernel/btf", ""},
     {"sys/kernel/notes", ""},
     {"proc/sys/kernel/random/boot_id", ""},
+    {"proc/modules", ""},
 }};
 
 const Place& PlaceOf(KernelFile file) {

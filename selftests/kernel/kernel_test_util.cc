@@ -110,6 +110,8 @@ void Counter::OnlyThisProcess() {
   skeleton_->bss->only_pid = static_cast<uint32_t>(getpid());
 }
 
+void Counter::AllProcesses() { skeleton_->bss->only_pid = 0; }
+
 Hit Counter::At(uint32_t slot) const {
   Hit hit;
   EXPECT_EQ(bpf_map_lookup_elem(bpf_map__fd(skeleton_->maps.hits), &slot, &hit),

@@ -46,6 +46,7 @@ class Counter {
   const KindChoice& choice() const { return choice_; }
   // Counts only what this process does, or all.
   void OnlyThisProcess();
+  void AllProcesses();
   Hit At(uint32_t slot) const;
   uint64_t all_hits() const;
   uint64_t bad_cookies() const;

@@ -134,8 +134,8 @@ class SessionTest : public ::testing::Test {
   }
 };
 
-// Triggers some calls at a time until nothing is missed meanwhile, as a hit from
-// an interrupt that comes while the program runs is. All calls have to be
+// Triggers some calls at a time until nothing is missed meanwhile, as a hit
+// from an interrupt that comes while the program runs is. All calls have to be
 // counted all the same, at both ends. Few at a time, since a call takes long
 // while everything is traced. Returns the calls at the end.
 Calls CountUndisturbed(Session& session, uint32_t slot, bool with_returns) {

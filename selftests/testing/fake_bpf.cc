@@ -93,7 +93,7 @@ int FakeBpfSys::AddProgram(uint32_t expected_attach_type) {
 void FakeBpfSys::AddFunction(uint64_t addr, std::string name) {
   const std::lock_guard<std::mutex> lock(mutex_);
   functions_.insert(addr);
-  names_.insert(std::move(name));
+  names_.emplace(std::move(name), addr);
 }
 
 void FakeBpfSys::RefuseAddr(uint64_t addr, int err) {
@@ -236,6 +236,12 @@ int FakeBpfSys::CheckAddrs(const std::vector<uint64_t>& addrs) const {
   return 0;
 }
 
+// 0 for one that was not added.
+uint64_t FakeBpfSys::AddrOfName(const std::string& name) const {
+  const auto place = names_.find(name);
+  return place == names_.end() ? 0 : place->second;
+}
+
 bool FakeBpfSys::HasName(const std::string& name) const {
   return options_.trace_anything || names_.count(name) != 0;
 }
@@ -281,7 +287,7 @@ int FakeBpfSys::FillArrays(const Link& link,
   if (asked.cookies != 0 && asked.cnt == 0) return EINVAL;
   if (asked.addrs == 0) return 0;
   std::vector<uint64_t> addrs = link.addrs;
-  addrs.resize(link.addrs.size() + link.names.size());
+  for (const std::string& name : link.names) addrs.push_back(AddrOfName(name));
   if (asked.cnt < addrs.size()) return ENOSPC;
   if (options_.hides_addrs) addrs.assign(addrs.size(), 0);
   std::vector<uint64_t> cookies = link.cookies;

@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -97,6 +98,7 @@ class FakeBpfSys : public BpfSys {
   int CheckNames(const std::vector<std::string>& names) const;
   int CheckAddrs(const std::vector<uint64_t>& addrs) const;
   bool HasName(const std::string& name) const;
+  uint64_t AddrOfName(const std::string& name) const;
   size_t OpenLinkCntLocked() const;
   const Link* FindOpenLink(int fd) const;
   int GetInfo(const void* attr, size_t size) const;
@@ -113,8 +115,8 @@ class FakeBpfSys : public BpfSys {
   // Expected attach type by inode, which a duplicated descriptor has too.
   std::map<uint64_t, uint32_t> programs_;
   std::unordered_set<uint64_t> functions_;
-  std::unordered_set<std::string> names_;
-  std::map<uint64_t, int> refusals_;  // errno by address
+  std::unordered_map<std::string, uint64_t> names_;  // the first address
+  std::map<uint64_t, int> refusals_;                 // errno by address
   std::map<uint32_t, int> failures_;
   std::vector<Link> links_;
   mutable std::map<std::string, UniqueFd> pins_;  // by path

@@ -29,6 +29,7 @@ constexpr PlaceCase kPlaceCases[] = {
     {KernelFile::kBtfDir, "sys/kernel/btf", ""},
     {KernelFile::kNotes, "sys/kernel/notes", ""},
     {KernelFile::kBootId, "proc/sys/kernel/random/boot_id", ""},
+    {KernelFile::kModules, "proc/modules", ""},
 };
 
 static_assert(std::size(kPlaceCases) == kKernelFileCnt);
