@@ -36,8 +36,9 @@ namespace ksweep {
 // encoding.
 struct IndexSymbol {
   uint64_t addr = 0;
-  // Bytes up to the next higher symbol of the same region, whatever its type;
-  // 0: not known, it is the last of its region. Aliases have the same size.
+  // Bytes up to the next higher symbol of the same region, whatever its type
+  // and module; 0: not known, it is the last of its region. Aliases have the
+  // same size.
   uint64_t size = 0;
   char type = '?';     // as in nm(1); functions are T t W w
   std::string name;    // 1 to 65,535 bytes
@@ -70,8 +71,8 @@ struct SymbolizedName : IndexSymbol {
 
 // What is at an address. First the name that Resolve() would choose: T before
 // W and w before t before data, then the shorter, then the bytewise lower; the
-// others are its aliases. Where the ranges of two modules overlap there are
-// symbols of several starts; those of a known size come first.
+// others are its aliases, also those of other modules. If both the core and a
+// module hold the address, those of a known size come first.
 struct Symbolized {
   std::vector<SymbolizedName> symbols;  // empty: nothing is there
 };

@@ -35,11 +35,11 @@ class Cutter {
 
   std::vector<Range> Cut(uint64_t max_gap) const;
   bool BorderBetween(uint64_t a, uint64_t b) const;
-  bool Separate(const Row& a, const Row& b, uint64_t max_gap) const;
+  bool RegionEndsBetween(const Row& a, const Row& b, uint64_t max_gap) const;
+  const Row* NextInRegion(const Row& row) const;
   void SetEnd(const Range& range, Segment* segment) const;
   bool Slides(const Range& range) const;
   Segment MakeSegment(const Range& range) const;
-  void Reorder(absl::Span<const Range> ranges);
 
   const SegmentOptions& options_;
   std::vector<Row>& rows_;
@@ -52,15 +52,16 @@ bool Cutter::BorderBetween(uint64_t a, uint64_t b) const {
   return next != options_.borders.end() && *next <= b;
 }
 
-bool Cutter::Separate(const Row& a, const Row& b, uint64_t max_gap) const {
-  return a.owner != b.owner || b.addr - a.addr > max_gap ||
-         BorderBetween(a.addr, b.addr);
+bool Cutter::RegionEndsBetween(const Row& a, const Row& b,
+                               uint64_t max_gap) const {
+  return b.addr - a.addr > max_gap || BorderBetween(a.addr, b.addr);
 }
 
 std::vector<Cutter::Range> Cutter::Cut(uint64_t max_gap) const {
   std::vector<Range> ranges;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (i == 0 || Separate(rows_[i - 1], rows_[i], max_gap)) {
+    if (i == 0 || rows_[i - 1].owner != rows_[i].owner ||
+        RegionEndsBetween(rows_[i - 1], rows_[i], max_gap)) {
       ranges.push_back({i, i});
     }
     ranges.back().last = i;
@@ -68,18 +69,30 @@ std::vector<Cutter::Range> Cutter::Cut(uint64_t max_gap) const {
   return ranges;
 }
 
-// What follows decides: a border, the next symbol of the same region if it was
-// cut only because compact addresses would run out, or nothing.
+// The first row above `row`'s address in the same region; nullptr if there is
+// none.
+const Row* Cutter::NextInRegion(const Row& row) const {
+  const auto next = std::upper_bound(
+      rows_.begin(), rows_.end(), row.addr,
+      [](uint64_t addr, const Row& other) { return addr < other.addr; });
+  if (next == rows_.end() || RegionEndsBetween(row, *next, kMaxGap)) {
+    return nullptr;
+  }
+  return &*next;
+}
+
+// What follows decides: a border, the next symbol of the same region, which is
+// of another owner or was cut off only because compact addresses would run out,
+// or nothing.
 void Cutter::SetEnd(const Range& range, Segment* segment) const {
   const uint64_t last = rows_[range.last].addr;
   uint64_t end = 0;
   const auto border =
       std::upper_bound(options_.borders.begin(), options_.borders.end(), last);
-  const bool has_next = range.last + 1 < rows_.size();
+  const Row* const next = NextInRegion(rows_[range.last]);
   const bool is_mark = segment->span == 1 && options_.end_mark == last;
-  if (has_next &&
-      !Separate(rows_[range.last], rows_[range.last + 1], kMaxGap)) {
-    end = rows_[range.last + 1].addr;
+  if (next != nullptr) {
+    end = next->addr;
   } else if (!is_mark && border != options_.borders.end() &&
              *border - last <= kMaxGap) {
     end = *border;
@@ -96,19 +109,6 @@ void Cutter::SetEnd(const Range& range, Segment* segment) const {
   extent = std::min(extent, UINT64_MAX - segment->base);
   segment->extent =
       static_cast<uint32_t>(std::max<uint64_t>(extent, segment->span));
-}
-
-// A symbol whose end is not known does not reach into the next segment.
-void ClampUnknownEnds(std::vector<Segment>* segments) {
-  for (Segment& segment : *segments) {
-    if (segment.known_end) continue;
-    const auto next = std::upper_bound(
-        segments->begin(), segments->end(), segment.base + segment.span - 1,
-        [](uint64_t addr, const Segment& s) { return addr < s.base; });
-    if (next == segments->end()) continue;
-    segment.extent = static_cast<uint32_t>(
-        std::min<uint64_t>(segment.extent, next->base - segment.base));
-  }
 }
 
 bool Cutter::Slides(const Range& range) const {
@@ -134,29 +134,16 @@ Segment Cutter::MakeSegment(const Range& range) const {
   return segment;
 }
 
-// Rows of ranges by base instead of by owner.
-void Cutter::Reorder(absl::Span<const Range> ranges) {
-  std::vector<Row> ordered;
-  ordered.reserve(rows_.size());
-  for (uint32_t segment = 0; segment < ranges.size(); ++segment) {
-    for (size_t i = ranges[segment].first; i <= ranges[segment].last; ++i) {
-      ordered.push_back(rows_[i]);
-      ordered.back().segment = segment;
-    }
-  }
-  rows_ = std::move(ordered);
-}
-
 uint64_t CompactBytes(absl::Span<const Row> rows, size_t first, size_t last) {
   return rows[last].addr - rows[first].addr + 1;
 }
 
 absl::StatusOr<std::vector<Segment>> Cutter::Run() {
-  const auto by_owner_and_addr = [](const Row& a, const Row& b) {
-    return std::tie(a.owner, a.addr) < std::tie(b.owner, b.addr);
+  const auto by_addr_and_owner = [](const Row& a, const Row& b) {
+    return std::tie(a.addr, a.owner) < std::tie(b.addr, b.owner);
   };
-  if (!std::is_sorted(rows_.begin(), rows_.end(), by_owner_and_addr)) {
-    std::stable_sort(rows_.begin(), rows_.end(), by_owner_and_addr);
+  if (!std::is_sorted(rows_.begin(), rows_.end(), by_addr_and_owner)) {
+    std::stable_sort(rows_.begin(), rows_.end(), by_addr_and_owner);
   }
   std::vector<Range> ranges;
   uint64_t total = 0;
@@ -171,19 +158,16 @@ absl::StatusOr<std::vector<Segment>> Cutter::Run() {
           "span more than 4 GiB");
     }
   }
-  std::stable_sort(ranges.begin(), ranges.end(),
-                   [this](const Range& a, const Range& b) {
-                     return rows_[a.first].addr < rows_[b.first].addr;
-                   });
   std::vector<Segment> segments;
   uint32_t compact = 0;
   for (const Range& range : ranges) {
     segments.push_back(MakeSegment(range));
     segments.back().compact = compact;
     compact += segments.back().span;
+    for (size_t i = range.first; i <= range.last; ++i) {
+      rows_[i].segment = static_cast<uint32_t>(segments.size() - 1);
+    }
   }
-  ClampUnknownEnds(&segments);
-  Reorder(ranges);
   return segments;
 }
 

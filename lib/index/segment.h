@@ -43,8 +43,10 @@ struct SegmentOptions {
 };
 
 // Cuts rows into segments: where the owner changes, at borders, and at gaps
-// that no symbol fills. Puts the rows into the order of segments and addresses,
-// those of one address in the order they had, and numbers them.
+// that no symbol fills. The memory of several modules alternates, so that each
+// has several segments; the last symbol of one ends where the next begins.
+// Puts the rows into the order of addresses, those of one address and owner in
+// the order they had, and notes their segments.
 //
 // FailedPrecondition if compact addresses do not suffice for them.
 absl::StatusOr<std::vector<Segment>> CutSegments(const SegmentOptions& options,

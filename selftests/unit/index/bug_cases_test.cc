@@ -272,11 +272,11 @@ TEST(IndexBugs, BugCase25_ALocalEntryIsInTheFunction) {
 }
 
 TEST(IndexBugs, BugCase27_AKnownSizeIsTheBetterAnswer) {
-  // Two modules whose symbols overlap; the stub's end is not known.
+  // The end of the core's stub is not known.
   const SymbolIndex index = Index(
       "ffffffffc0100000 t bpf_prog_cc33_x\t[bpf]\n"
       "ffffffffc0100080 t bpf_prog_dd44_y\t[bpf]\n"
-      "ffffffffc0100000 t tail_stub\t[m]\n");
+      "ffffffffc0100000 t tail_stub\n");
   EXPECT_THAT(At(index, 0xffffffffc0100010),
               ElementsAre("bpf_prog_cc33_x+0x10", "tail_stub+0x10"));
   const SymbolIndex far = Index(
@@ -291,6 +291,21 @@ constexpr std::string_view kTextA =
     "ffffffff81000100 T vfs_q\n"
     "ffffffffc0300000 t drv_alloc\t[drvx]\n"
     "ffffffffc0400000 t bpf_prog_1\t[bpf]\n";
+
+// The end is the next symbol of all, not of those of one module.
+TEST(IndexBugs, BugCase19_AnotherModulesSymbolEndsOne) {
+  const SymbolIndex index = Index(
+      "ffffffffc0800000 t read\t[big]\n"
+      "ffffffffc0801000 t init\t[small]\n"
+      "ffffffffc0801010 t exit\t[small]\n"
+      "ffffffffc0900000 d __this_module\t[big]\n");
+  EXPECT_THAT(At(index, 0xffffffffc0800fff), ElementsAre("read+0xfff"));
+  EXPECT_THAT(At(index, 0xffffffffc0801000), ElementsAre("init+0x0"));
+  EXPECT_THAT(At(index, 0xffffffffc0801011), ElementsAre("exit+0x1"));
+  const auto read = index.Find("read");
+  ASSERT_TRUE(read.ok() && read->size() == 1);
+  EXPECT_EQ((*read)[0].size, 0x1000u);
+}
 
 TEST(IndexBugs, BugCase28_OnlyTheModulesPartIsReplaced) {
   const SymbolIndex a = Index(kTextA);
@@ -370,8 +385,10 @@ TEST(IndexBugs, BugCase79_OverlappingModulesGiveSeveralAnswers) {
       "ffffffffc0001000 t b0\t[b]\n"
       "ffffffffc0001060 t b1\t[b]\n"
       "ffffffffc0001100 t b2\t[b]\n");
-  EXPECT_THAT(At(index, 0xffffffffc0001050), ElementsAre("a1+0x10", "b0+0x50"));
-  EXPECT_THAT(At(index, 0xffffffffc0001070), ElementsAre("b1+0x10", "a1+0x30"));
+  EXPECT_THAT(At(index, 0xffffffffc0001010), ElementsAre("a0+0x10", "b0+0x10"));
+  // Nothing reaches over what begins behind it, whose ever that is.
+  EXPECT_THAT(At(index, 0xffffffffc0001050), ElementsAre("a1+0x10"));
+  EXPECT_THAT(At(index, 0xffffffffc0001070), ElementsAre("b1+0x10"));
   std::vector<uint64_t> addrs;
   EXPECT_TRUE(index
                   .ForEach([&](const IndexSymbolView& symbol) {

@@ -163,6 +163,41 @@ TEST_P(ExactTest, AddressesAroundEveryEdge) {
   }
 }
 
+// The memory of modules alternates; at a start is what starts there and nothing
+// else, however far the module's other memory is.
+TEST_P(ExactTest, AtAModulesSymbolIsThatAlone) {
+  using Names = std::multiset<std::string>;
+  std::map<uint64_t, Names> starts;
+  for (const auto& [name, symbols] : model().names()) {
+    for (const IndexSymbol& s : symbols) {
+      if (!s.module.empty()) starts[s.addr].insert(name + " " + s.module);
+    }
+  }
+  const auto names_at = [this](uint64_t addr, uint64_t start) {
+    Names names;
+    const absl::StatusOr<Symbolized> found = index().Symbolize(addr);
+    EXPECT_TRUE(found.ok()) << found.status();
+    if (!found.ok()) return names;
+    for (const SymbolizedName& s : found->symbols) {
+      names.insert(s.name + " " + s.module);
+      EXPECT_EQ(s.addr, start);
+      EXPECT_EQ(s.offset, addr - start);
+    }
+    return names;
+  };
+  for (auto at = starts.begin(); at != starts.end(); ++at) {
+    const auto& [addr, names] = *at;
+    ASSERT_EQ(names_at(addr, addr), names) << std::hex << addr;
+    const auto next = std::next(at);
+    if (next == starts.end() || next->first > addr + 1) {
+      ASSERT_EQ(names_at(addr + 1, addr), names) << std::hex << addr;
+    }
+    if (next != starts.end() && next->first - addr <= IndexModel::kMaxGap) {
+      ASSERT_EQ(names_at(next->first - 1, addr), names) << std::hex << addr;
+    }
+  }
+}
+
 TEST_P(ExactTest, VerifiesItself) {
   EXPECT_EQ(index().Verify(), absl::OkStatus());
 }

@@ -35,7 +35,7 @@ inline std::string LineOf(const IndexSymbolView& s) {
   return line + "\n";
 }
 
-// All symbols of a text, by owner and address.
+// All symbols of a text by address, the core's apart from those of modules.
 class IndexModel {
  public:
   static constexpr uint64_t kMaxGap = uint64_t{16} << 20;
@@ -43,7 +43,7 @@ class IndexModel {
 
   explicit IndexModel(std::string_view text,
                       std::vector<uint64_t> borders = {}) {
-    std::map<std::string, std::vector<IndexSymbol>> owners;
+    std::vector<IndexSymbol> core, modules;
     while (!text.empty()) {
       const size_t end = text.find('\n');
       Symbol line;
@@ -58,12 +58,12 @@ class IndexModel {
         borders.push_back(line.addr);
         borders.push_back(line.addr + 1);
       }
-      owners[symbol.module].push_back(symbol);
+      (symbol.module.empty() ? core : modules).push_back(symbol);
       text.remove_prefix(end + 1);
     }
     borders_ = {borders.begin(), borders.end()};
-    for (auto& [owner, symbols] : owners) AddOwner(owner, std::move(symbols));
-    for (const Range& range : ranges_) starts_.insert(range.first);
+    AddPart(true, std::move(core));
+    AddPart(false, std::move(modules));
   }
 
   // Every name with its symbols in address order, the core's first.
@@ -100,7 +100,7 @@ class IndexModel {
   }
 
  private:
-  // Symbols of one owner with no gap or border between them.
+  // Symbols of one part with no gap or border between them.
   struct Range {
     uint64_t first = 0, last = 0;
     uint64_t known_end = 0;  // 0: not known
@@ -113,14 +113,13 @@ class IndexModel {
     return next != borders_.end() && *next <= b;
   }
 
-  void AddOwner(const std::string& owner, std::vector<IndexSymbol> symbols) {
+  void AddPart(bool is_core, std::vector<IndexSymbol> symbols) {
     std::stable_sort(symbols.begin(), symbols.end(),
                      [](const IndexSymbol& a, const IndexSymbol& b) {
                        return a.addr < b.addr;
                      });
     const size_t first_range = ranges_.size();
     for (const IndexSymbol& symbol : symbols) {
-      const bool is_core = owner.empty();
       if (ranges_.size() == first_range ||
           symbol.addr - ranges_.back().last > kMaxGap ||
           (is_core && BorderBetween(ranges_.back().last, symbol.addr))) {
@@ -169,23 +168,12 @@ class IndexModel {
     if (range.known_end != 0) return range.known_end - range.last;
     const bool is_mark =
         range.core && range.first == range.last && end_mark_ == range.last;
-    uint64_t tail = is_mark ? 1 : kTail;
-    const auto next = starts_.upper_bound(range.last);
-    // Within one part of an index, which is the core or all else.
-    for (auto at = next; at != starts_.end() && *at - range.last < tail; ++at) {
-      const bool same_part =
-          std::any_of(ranges_.begin(), ranges_.end(), [&](const Range& other) {
-            return other.first == *at && other.core == range.core;
-          });
-      if (same_part) tail = *at - range.last;
-    }
-    return std::min(tail, UINT64_MAX - range.last);
+    return std::min(is_mark ? uint64_t{1} : kTail, UINT64_MAX - range.last);
   }
 
   std::set<uint64_t> borders_;
   std::optional<uint64_t> end_mark_;
   std::vector<Range> ranges_;
-  std::set<uint64_t> starts_;
   std::map<std::string, std::vector<IndexSymbol>> names_;
 };
 
