@@ -134,15 +134,15 @@ def vm_jobs(folder):
         yield ("kernel tests on " + kernel,
                [VM_RUN, "--kernel=" + kernel, "--modules=" + VM_MODULES,
                 "--timeout=600", "--", folder / "selftests/kernel/kernel_test"])
+        yield ("examples on " + kernel,
+               [sys.executable, TOP / "selftests/examples/vm_test.py", kernel,
+                folder])
+    for kernel in FPROBE_KERNELS:
         yield ("trampolines on " + kernel,
                [VM_RUN, "--kernel=" + kernel, "--modules=" + VM_MODULES,
                 "--timeout=600", "--",
                 folder / "selftests/kernel/tracing_test"])
-        yield ("examples on " + kernel,
-               [sys.executable, TOP / "selftests/examples/vm_test.py", kernel,
-                folder])
-    # Little of it, so that it cannot rot; run_attach_bench is for numbers.
-    for kernel in FPROBE_KERNELS:
+        # Little of it, so that it cannot rot; run_attach_bench is for numbers.
         yield ("attach bench on " + kernel,
                [VM_RUN, "--kernel=" + kernel, "--modules=" + VM_MODULES,
                 "--timeout=600", "--",

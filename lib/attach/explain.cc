@@ -1,9 +1,10 @@
 #include "lib/attach/explain.h"
 
 #include <cerrno>
-#include <string>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "lib/base/abseil.h"
 #include "lib/base/errno_status.h"
 
@@ -15,6 +16,16 @@ bool MayMeanNoSuchKind(int err) {
   return err == EINVAL || err == EOPNOTSUPP || err == kKernelEnotsupp;
 }
 
+// The same error with another code.
+absl::Status WithCode(const absl::Status& status, absl::StatusCode code) {
+  absl::Status recoded(code, status.message());
+  status.ForEachPayload(
+      [&recoded](absl::string_view type, const absl::Cord& payload) {
+        recoded.SetPayload(type, payload);
+      });
+  return recoded;
+}
+
 }  // namespace
 
 absl::Status ExplainFailure(const absl::Status& status, Kind kind,
@@ -24,10 +35,9 @@ absl::Status ExplainFailure(const absl::Status& status, Kind kind,
   features.Remember(kind, err);
   const Feature feature = features.Find(kind);
   if (feature.support != Support::kNo) return status;
-  return ErrnoStatus(err, absl::StatusCode::kUnimplemented,
-                     absl::StrFormat("the kernel cannot attach %s (%s): %s",
-                                     Av(KindName(kind)), feature.why,
-                                     std::string(status.message())));
+  return Annotate(WithCode(status, absl::StatusCode::kUnimplemented),
+                  absl::StrFormat("the kernel cannot attach %s (%s)",
+                                  Av(KindName(kind)), feature.why));
 }
 
 }  // namespace ksweep

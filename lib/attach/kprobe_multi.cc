@@ -3,10 +3,10 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "lib/attach/errno_hints.h"
 #include "lib/base/abseil.h"
 #include "lib/base/errno_status.h"
 
@@ -96,13 +96,6 @@ absl::StatusOr<Link> CreateByName(BpfSys& sys, const KprobeMultiCall& call) {
   return CreateLink(sys, call, attr);
 }
 
-struct ErrnoHint {
-  int err;
-  const char* text;
-  // Where the general table means something else.
-  std::optional<absl::StatusCode> code = std::nullopt;
-};
-
 // What bpf_kprobe_multi_link_attach() (kernel/trace/bpf_trace.c, read up to
 // Linux 7.3) and the calls under it return, and why.
 constexpr ErrnoHint kErrnoHints[] = {
@@ -133,22 +126,7 @@ constexpr ErrnoHint kErrnoHints[] = {
     {EPERM,
      "not permitted; needs CAP_BPF and CAP_PERFMON, or root, and a kernel that "
      "is not locked down (/sys/kernel/security/lockdown)"},
-    {EACCES, "not permitted; a security module refuses bpf(2) to this process"},
-    {ENODEV, "ftrace has shut itself down after an error (see dmesg); reboot",
-     absl::StatusCode::kFailedPrecondition},
-    {EBADF, "the program's descriptor is not open",
-     absl::StatusCode::kInvalidArgument},
-    {EMFILE, "out of descriptors; raise RLIMIT_NOFILE (ulimit -n)"},
-    {ENFILE, "the system is out of descriptors; raise fs.file-max"},
-    {ENOSYS, "the kernel has no bpf(2) (CONFIG_BPF_SYSCALL)"},
 };
-
-const ErrnoHint* FindHint(int err) {
-  for (const ErrnoHint& hint : kErrnoHints) {
-    if (hint.err == err) return &hint;
-  }
-  return nullptr;
-}
 
 std::string Describe(const KprobeMultiCall& call) {
   return absl::StrFormat(
@@ -177,10 +155,7 @@ absl::StatusOr<Link> CreateKprobeMultiLink(BpfSys& sys,
 }
 
 absl::Status KprobeMultiError(int err, const KprobeMultiCall& call) {
-  const ErrnoHint* hint = FindHint(err);
-  if (hint == nullptr) return ErrnoStatus(err, Describe(call));
-  return ErrnoStatus(err, hint->code.value_or(CodeOfErrno(err)),
-                     absl::StrFormat("%s: %s", Describe(call), hint->text));
+  return HintedError(err, Describe(call), kErrnoHints);
 }
 
 absl::StatusOr<Link> KprobeMultiFactory::MakeLink(

@@ -1,25 +1,16 @@
 #include "lib/attach/tracing_multi.h"
 
 #include <cerrno>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "lib/attach/errno_hints.h"
 #include "lib/attach/program_image.h"
 #include "lib/base/abseil.h"
 #include "lib/base/errno_status.h"
 
 namespace ksweep {
 namespace {
-
-struct ErrnoHint {
-  int err;
-  const char* text;
-  // For a function that is refused while others are accepted; null: never.
-  const char* function = nullptr;
-  // Where the general table means something else.
-  std::optional<absl::StatusCode> code = std::nullopt;
-};
 
 // What bpf_tracing_multi_attach() (kernel/trace/bpf_trace.c),
 // bpf_trampoline_multi_attach() (kernel/bpf/trampoline.c) and
@@ -60,22 +51,7 @@ constexpr ErrnoHint kErrnoHints[] = {
      "not permitted; needs CAP_BPF and CAP_PERFMON, or root, a kernel that is "
      "not locked down (/sys/kernel/security/lockdown), and without CAP_BPF "
      "room below net.core.bpf_jit_limit"},
-    {EACCES, "not permitted; a security module refuses bpf(2) to this process"},
-    {ENODEV, "ftrace has shut itself down after an error (see dmesg); reboot",
-     nullptr, absl::StatusCode::kFailedPrecondition},
-    {EBADF, "the program's descriptor is not open", nullptr,
-     absl::StatusCode::kInvalidArgument},
-    {EMFILE, "out of descriptors; raise RLIMIT_NOFILE (ulimit -n)"},
-    {ENFILE, "the system is out of descriptors; raise fs.file-max"},
-    {ENOSYS, "the kernel has no bpf(2) (CONFIG_BPF_SYSCALL)"},
 };
-
-const ErrnoHint* FindHint(int err) {
-  for (const ErrnoHint& hint : kErrnoHints) {
-    if (hint.err == err) return &hint;
-  }
-  return nullptr;
-}
 
 std::string Describe(const TracingMultiCall& call) {
   std::string text =
@@ -112,10 +88,7 @@ absl::StatusOr<Link> CreateTracingMultiLink(BpfSys& sys,
 }
 
 absl::Status TracingMultiError(int err, const TracingMultiCall& call) {
-  const ErrnoHint* hint = FindHint(err);
-  if (hint == nullptr) return ErrnoStatus(err, Describe(call));
-  return ErrnoStatus(err, hint->code.value_or(CodeOfErrno(err)),
-                     absl::StrFormat("%s: %s", Describe(call), hint->text));
+  return HintedError(err, Describe(call), kErrnoHints);
 }
 
 absl::StatusOr<UniqueFd> TracingMultiFactory::LoadFor(const LinkOwner& owner) {
@@ -164,13 +137,13 @@ absl::StatusOr<Link> TracingMultiFactory::MakeLink(
 
 Fault TracingMultiFactory::FaultOf(int err) const {
   if (err == ENOMEM) return Fault::kMemory;
-  const ErrnoHint* hint = FindHint(err);
+  const ErrnoHint* hint = FindErrnoHint(kErrnoHints, err);
   const bool about_function = hint != nullptr && hint->function != nullptr;
   return about_function ? Fault::kTarget : Fault::kCall;
 }
 
 std::string TracingMultiFactory::FunctionRefusal(int err) const {
-  const ErrnoHint* hint = FindHint(err);
+  const ErrnoHint* hint = FindErrnoHint(kErrnoHints, err);
   if (hint == nullptr || hint->function == nullptr) return ErrnoText(err);
   return hint->function;
 }

@@ -199,7 +199,7 @@ TEST_F(AttachSingleTest, AFailureIsExplainedByTheKernelsFeatures) {
     EXPECT_EQ(status.code(), c.want) << status;
     EXPECT_EQ(ErrnoOf(status), c.err);
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr("link to 3 functions"));
+                HasSubstr("link to 3 functions: " + ErrnoText(c.err)));
   }
 }
 
