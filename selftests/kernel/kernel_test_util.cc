@@ -74,6 +74,17 @@ std::unique_ptr<Counter> Counter::Load(Kind kind, size_t slots) {
       slots);
 }
 
+std::unique_ptr<Counter> Counter::Load(Kind kind,
+                                       const Resolution& resolution) {
+  return LoadPrepared(
+      [&](bpf_program* prog) -> absl::StatusOr<KindChoice> {
+        const absl::Status prepared = PrepareProgram(prog, kind, resolution);
+        if (!prepared.ok()) return prepared;
+        return KindChoice{kind, ""};
+      },
+      resolution.targets().size());
+}
+
 std::unique_ptr<Counter> Counter::LoadAuto(size_t slots) {
   return LoadPrepared(
       [](bpf_program* prog) { return PrepareProgram(prog, kAuto); }, slots);

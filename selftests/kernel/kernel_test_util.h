@@ -38,6 +38,9 @@ class Counter {
  public:
   // Null if it cannot be loaded, which fails the test.
   static std::unique_ptr<Counter> Load(Kind kind, size_t slots);
+  // With room for all targets, and for the first one that fits `kind`, which
+  // fentry, fexit and fsession need.
+  static std::unique_ptr<Counter> Load(Kind kind, const Resolution& resolution);
   // The same for the best kind of the kernel; see choice().
   static std::unique_ptr<Counter> LoadAuto(size_t slots);
   ~Counter();

@@ -4,14 +4,22 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -291,6 +299,264 @@ TEST(WithoutTracingMulti, IsSaidPlainly) {
   EXPECT_EQ(feature.support, Support::kNo);
   EXPECT_THAT(feature.why, HasSubstr("Linux 7.2"));
   printf("fentry.multi: %s\n", feature.why.c_str());
+}
+
+// A program and a link for each function.
+class PerFunctionTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    // fsession came with Linux 7.0, shortly before tracing_multi links.
+    if (GetParam() != Kind::kFsession || KernelHasTracingMulti()) return;
+    const Feature feature = Features::Running().Find(Kind::kFsession);
+    EXPECT_EQ(feature.support, Support::kNo);
+    GTEST_SKIP() << "this kernel has no fsession programs: " << feature.why;
+  }
+};
+
+constexpr char kGetpid[] = "__do_sys_getpid";
+
+// Cookies in another order than the functions are in.
+Resolution ResolveWithCookies(Kind kind,
+                              const std::vector<std::string>& names) {
+  std::vector<Request> requests = testing::ParseRequestTexts(names);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].set_cookie(requests.size() - 1 - i);
+  }
+  ResolveOptions options;
+  options.kinds = {kind};
+  absl::StatusOr<Resolution> resolution =
+      Resolve(requests, KernelFiles(), options);
+  if (resolution.ok()) return *std::move(resolution);
+  ADD_FAILURE() << resolution.status();
+  return Resolution();
+}
+
+TEST_P(PerFunctionTest, CountedExactlyWithCookies) {
+  const int descriptors = testing::OpenDescriptors();
+  const Kind kind = GetParam();
+  const Resolution resolution = ResolveWithCookies(
+      kind, {kGetppid, kGetpid, "vfs_read", "vfs_write", "veth_setup"});
+  ASSERT_EQ(resolution.targets().size(), 5u);
+  std::unique_ptr<Counter> counter = Counter::Load(kind, resolution);
+  ASSERT_NE(counter, nullptr);
+  counter->OnlyThisProcess();
+  absl::StatusOr<Attachment> attachment =
+      Attach(resolution, counter->program());
+  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  EXPECT_EQ(attachment->kind(), kind);
+  EXPECT_EQ(attachment->links().size(), 5u);
+
+  const uint64_t per_call = kind == Kind::kFsession ? 2 : 1;
+  for (int i = 0; i < 7; ++i) syscall(SYS_getpid);
+  TriggerGetppid(1000);
+  EXPECT_EQ(counter->At(4).cnt, 1000 * per_call);
+  EXPECT_EQ(counter->At(3).cnt, 7 * per_call);
+  EXPECT_EQ(counter->all_hits(), 1007 * per_call);
+  char byte = 0;
+  const int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(read(zero, &byte, 1), 1);
+  close(zero);
+  EXPECT_EQ(counter->At(2).cnt, 3 * per_call);
+  counter->AllProcesses();
+  ASSERT_EQ(system("ip link add name ks1 type veth peer name ks2"), 0);
+  EXPECT_GE(counter->At(0).cnt, per_call) << "of a module";
+  for (const Target& target : resolution.targets()) {
+    const testing::Hit hit = counter->At(static_cast<uint32_t>(target.cookie));
+    if (hit.cnt == 0) continue;
+    EXPECT_EQ(hit.ip, target.addr) << target.name;
+  }
+  EXPECT_EQ(counter->bad_cookies(), 0u);
+
+  ASSERT_TRUE(attachment->Detach().ok());
+  const uint64_t hits = counter->all_hits();
+  TriggerGetppid(1000);
+  ASSERT_EQ(system("ip link del ks1"), 0);
+  EXPECT_EQ(counter->all_hits(), hits) << "after the end";
+  printf("%s", attachment->Report().ToString().c_str());
+  counter.reset();
+  attachment = absl::CancelledError();
+  EXPECT_EQ(testing::OpenDescriptors(), descriptors);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, PerFunctionTest,
+                         ::testing::Values(Kind::kFentry, Kind::kFexit,
+                                           Kind::kFsession),
+                         [](const ::testing::TestParamInfo<Kind>& info) {
+                           return std::string(KindName(info.param));
+                         });
+
+// Of some `cnt` functions that are not called all the time.
+Resolution ResolveSome(Kind kind, size_t cnt) {
+  const Resolution all = ResolveFor({kind}, {"[t-v]*"});
+  std::vector<std::string> names = {kGetppid};
+  for (const Target& target : all.targets()) {
+    if (names.size() == cnt) break;
+    if (target.module.empty()) names.emplace_back(target.name);
+  }
+  EXPECT_EQ(names.size(), cnt);
+  return ResolveFor({kind}, names);
+}
+
+// What the kernel has for itself and cannot give back. MemAvailable moves by
+// more than a thousand programs take.
+int64_t KernelKb() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string line;
+  int64_t sum = 0;
+  while (std::getline(meminfo, line)) {
+    std::istringstream words(line);
+    std::string name;
+    int64_t kb = 0;
+    words >> name >> kb;
+    if (name == "SUnreclaim:" || name == "VmallocUsed:" || name == "Percpu:") {
+      sum += kb;
+    }
+  }
+  EXPECT_GT(sum, 0) << "of /proc/meminfo";
+  return sum;
+}
+
+// Milliseconds and memory for a function.
+struct Each {
+  double load_ms = 0;
+  double attach_ms = 0;  // loading included
+  double detach_ms = 0;
+  double kb = 0;
+};
+
+// Only the loading, which Attach() does together with the linking.
+int64_t LoadOnly(const Resolution& resolution, const bpf_program* prog,
+                 uint32_t threads) {
+  std::atomic<size_t> next = 0;
+  std::atomic<size_t> failed_cnt = 0;
+  const auto work = [&] {
+    const std::vector<Target>& targets = resolution.targets();
+    for (size_t i = next++; i < targets.size(); i = next++) {
+      LIBBPF_OPTS(bpf_prog_load_opts, opts);
+      opts.expected_attach_type = bpf_program__expected_attach_type(prog);
+      opts.attach_btf_id = targets[i].btf_id;
+      const int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "load_only", "GPL",
+                                   bpf_program__insns(prog),
+                                   bpf_program__insn_cnt(prog), &opts);
+      if (fd < 0) ++failed_cnt;
+      if (fd >= 0) close(fd);
+    }
+  };
+  const int64_t start = NowNs();
+  std::vector<std::thread> helpers;
+  for (uint32_t i = 1; i < threads; ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  EXPECT_EQ(failed_cnt, 0u);
+  return NowNs() - start;
+}
+
+Each MeasureEach(size_t cnt, uint32_t threads) {
+  const Resolution resolution = ResolveSome(Kind::kFentry, cnt);
+  std::unique_ptr<Counter> counter = Counter::Load(Kind::kFentry, resolution);
+  if (counter == nullptr) return {};
+  const auto each_ms = [cnt](int64_t ns) {
+    return Seconds(ns) * 1000 / static_cast<double>(cnt);
+  };
+  Each each;
+  AttachOptions options;
+  options.threads = threads;
+  options.raise_fd_limit = true;
+  const int64_t kb_before = KernelKb();
+  const int64_t start = NowNs();
+  absl::StatusOr<Attachment> attachment =
+      Attach(resolution, counter->program(), options);
+  const int64_t attached = NowNs();
+  EXPECT_TRUE(attachment.ok()) << attachment.status();
+  if (!attachment.ok()) return {};
+  each.attach_ms = each_ms(attached - start);
+  each.kb =
+      static_cast<double>(KernelKb() - kb_before) / static_cast<double>(cnt);
+  EXPECT_EQ(attachment->links().size(), cnt);
+  const uint32_t slot = SlotOf(*attachment, kGetppid);
+  const uint64_t calls_before = counter->At(slot).cnt;
+  TriggerGetppid(1000);
+  // Others may call it too, or interrupt it.
+  EXPECT_GE(counter->At(slot).cnt - calls_before, 1000u);
+  EXPECT_GT(ExpectCookiesExact(*attachment, *counter), 0u);
+
+  const int64_t start_detach = NowNs();
+  EXPECT_TRUE(attachment->Detach().ok());
+  each.detach_ms = each_ms(NowNs() - start_detach);
+  const uint64_t hits = counter->all_hits();
+  TriggerGetppid(1000);
+  EXPECT_EQ(counter->all_hits(), hits) << "after the end";
+  // Last: what it leaves to be freed would be in the memory.
+  each.load_ms = each_ms(LoadOnly(resolution, counter->program(), threads));
+  return each;
+}
+
+void PrintEach(const char* what, size_t cnt, const Each& each) {
+  const double k = 1000;
+  printf(
+      "fentry of %zu functions, %s, for 1000: loading alone %.2f s, loading "
+      "and attaching %.1f s, detaching %.1f s, %.1f MB\n",
+      cnt, what, each.load_ms * k / 1000, each.attach_ms * k / 1000,
+      each.detach_ms * k / 1000, each.kb * k / 1024);
+}
+
+// The kernel waits at each, on Linux 6.12 16 ms to attach and 150 ms to detach:
+// a thousand take three minutes, so that fewer are done unless told.
+size_t FunctionCnt() {
+  const char* text = getenv("KSWEEP_FENTRY_FUNCTIONS");
+  if (text != nullptr) return std::strtoul(text, nullptr, 10);
+  return KernelHasTracingMulti() ? 100 : 200;
+}
+
+// The waits are the whole cost, so that they decide whether threads help.
+TEST(PerFunction, OneAfterTheOtherAgainstThreads) {
+  const size_t cnt = FunctionCnt();
+  const size_t single_cnt = std::min<size_t>(cnt, 50);
+  // First, so that no memory of before is freed meanwhile.
+  const Each threaded = MeasureEach(cnt, 16);
+  const Each single = MeasureEach(single_cnt, 1);
+  PrintEach("one after the other", single_cnt, single);
+  PrintEach("with 16 threads", cnt, threaded);
+  const auto say = [](const char* what, double before, double after) {
+    const double times = before / after;
+    printf("%s with 16 threads is %.1f times as fast%s\n", what, times,
+           times < 1.5 ? ": the kernel lets one wait after the other" : "");
+  };
+  say("loading alone", single.load_ms, threaded.load_ms);
+  say("attaching", single.attach_ms, threaded.attach_ms);
+  say("detaching", single.detach_ms, threaded.detach_ms);
+  fflush(stdout);
+}
+
+// Programs of the kinds that the kernel has, and the reason for each other.
+TEST(WithoutTracingMulti, KprobesTakeItsPlace) {
+  if (KernelHasTracingMulti()) {
+    GTEST_SKIP() << "this kernel has tracing_multi links";
+  }
+  if (!testing::KernelHas("CONFIG_FPROBE")) {
+    GTEST_SKIP() << "this kernel is built without CONFIG_FPROBE";
+  }
+  const Kind kprobe_kinds[] = {Kind::kKprobeSession, Kind::kKprobeMulti};
+  for (Kind kprobe_kind : kprobe_kinds) {
+    if (Features::Running().Find(kprobe_kind).support != Support::kYes) {
+      ADD_FAILURE() << KindName(kprobe_kind) << ": "
+                    << Features::Running().Why(kprobe_kind);
+      continue;
+    }
+    const Resolution resolution =
+        ResolveFor({Kind::kFentryMulti, kprobe_kind}, {"vfs_*", kGetppid});
+    std::unique_ptr<Counter> counter = Counter::Load(kprobe_kind, resolution);
+    ASSERT_NE(counter, nullptr);
+    counter->OnlyThisProcess();
+    absl::StatusOr<Attachment> attachment =
+        Attach(resolution, counter->program());
+    ASSERT_TRUE(attachment.ok()) << attachment.status();
+    EXPECT_EQ(attachment->kind(), kprobe_kind);
+    EXPECT_EQ(attachment->links().size(), 1u);
+    EXPECT_EQ(attachment->targets().size(), resolution.targets().size());
+    ExpectCountedExactly(*counter, SlotOf(*attachment, kGetppid),
+                         kprobe_kind == Kind::kKprobeSession ? 2 : 1);
+  }
 }
 
 }  // namespace
