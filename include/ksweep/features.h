@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "ksweep/kernel_files.h"
 #include "ksweep/kind.h"
+#include "ksweep/resolve.h"
 
 namespace ksweep {
 
@@ -95,6 +96,12 @@ class Features {
   // take some more and not all, the kernel refuses the function. Unimplemented
   // without fentry.
   absl::StatusOr<uint32_t> MaxTrampolineArgs();
+
+  // The same for ResolveOptions::limits, so that Resolve() leaves out what this
+  // kernel's trampolines cannot take. Where arguments may not come on the
+  // stack, structs by value are taken for refused as well, which is so before
+  // Linux 6.0 and costs a few functions up to 6.6; unions are always.
+  absl::StatusOr<TraceLimits> Limits();
 
   // For people: a line for each kind with the answer and the reason. Asks about
   // all that is not known yet.

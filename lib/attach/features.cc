@@ -176,6 +176,15 @@ absl::StatusOr<uint32_t> Features::MaxTrampolineArgs() {
   return cnt;
 }
 
+absl::StatusOr<TraceLimits> Features::Limits() {
+  const absl::StatusOr<uint32_t> max_args = MaxTrampolineArgs();
+  if (!max_args.ok()) return max_args.status();
+  TraceLimits limits;
+  limits.max_args = *max_args;
+  limits.struct_args = *max_args > kRegisterArgs;
+  return limits;
+}
+
 std::string Features::ToString() {
   std::string text;
   for (int i = 0; i < kKindCnt; ++i) {

@@ -177,6 +177,8 @@ TEST_F(FeaturesTest, EverythingIsAskedOnce) {
       EXPECT_TRUE(*features_.Has(static_cast<Kind>(i))) << i;
     }
     EXPECT_EQ(*features_.MaxTrampolineArgs(), 12u);
+    EXPECT_EQ(features_.Limits()->max_args, 12u);
+    EXPECT_TRUE(features_.Limits()->struct_args);
   }
   // A program and a link for each of six, and for the seven arguments.
   EXPECT_EQ(bpf_.calls(), 14u);
@@ -293,6 +295,8 @@ TEST_F(FeaturesTest, BugCase67_LoadingIsNotAttaching) {
               HasSubstr("the kernel answered ENOTSUPP (524)"));
   EXPECT_EQ(features_.MaxTrampolineArgs().status().code(),
             absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(features_.Limits().status().code(),
+            absl::StatusCode::kUnimplemented);
   EXPECT_EQ(bpf_.calls(), 2u);
 }
 
@@ -330,6 +334,9 @@ TEST_F(FeaturesTest, FentryIsABeliefWithoutAFunctionToTryOn) {
   EXPECT_FALSE(feature.tried);
   EXPECT_THAT(feature.why, HasSubstr("not tried"));
   EXPECT_EQ(*features_.MaxTrampolineArgs(), 6u);
+  EXPECT_EQ(features_.Limits()->max_args, 6u);
+  EXPECT_FALSE(features_.Limits()->struct_args);
+  EXPECT_FALSE(features_.Limits()->union_args);
   EXPECT_EQ(calls(), 0u);
   features_.Remember(Kind::kFentry, kKernelEnotsupp);
   EXPECT_FALSE(*features_.Has(Kind::kFentry));
