@@ -99,6 +99,16 @@ class NameBuffer {
 // kDamaged, never as a fault. Thread-safe for them.
 class Table {
  public:
+  // A record's head, and where its codes are.
+  struct Record {
+    uint32_t compact;
+    uint32_t cnt;  // of codes
+    uint32_t end;  // offset behind them
+    uint8_t head;
+    const char* codes;
+    bool is_long() const { return (head & kCountBits) == kLongCount; }
+  };
+
   // Longer ones are damage.
   static constexpr size_t kMaxNameBytes =
       std::numeric_limits<uint16_t>::max() + 8;
@@ -134,10 +144,14 @@ class Table {
   bool FindAll(const Query& query, std::vector<Entry>* entries) const;
 
   // Fills in all but the size. False if the table is damaged. The view of the
-  // name is in `buffer`. With a hint of its own, walking on is quicker.
-  bool Describe(const Entry& entry, NameBuffer* buffer, IndexSymbolView* symbol,
-                TypeRuns::Hint* hint = nullptr) const;
-  // And that.
+  // name is in `buffer`.
+  bool Describe(const Entry& entry, NameBuffer* buffer,
+                IndexSymbolView* symbol) const;
+  // The same for an entry that a Cursor has read of `segment`.
+  bool DescribeRecord(const Entry& entry, const Record& record,
+                      const Segment& segment, NameBuffer* buffer,
+                      IndexSymbolView* symbol, TypeRuns::Hint* hint) const;
+  // And the size.
   bool DescribeWithSize(const Entry& entry, NameBuffer* buffer,
                         IndexSymbolView* symbol) const;
 
@@ -157,7 +171,8 @@ class Table {
                  absl::FunctionRef<void(const Place&)> visit) const;
 
   // Every symbol of a segment in address order, and of one address records
-  // before pads. Between calls of Next() entry() stays as it is.
+  // before pads. Each record is read once. Between calls of Next() entry() and
+  // record() stay as they are.
   class Cursor {
    public:
     Cursor(const Table& table, uint32_t segment);
@@ -166,30 +181,40 @@ class Table {
     bool Next();
 
     const Entry& entry() const { return entry_; }
-    uint64_t addr() const;
-    uint32_t segment() const { return segment_; }
+    const Record& record() const { return record_; }
+    uint64_t addr() const { return base_ + compact_; }
     bool damaged() const { return damaged_; }
 
    private:
-    // Of the record read last, and where the next one is.
-    struct Reader {
-      uint32_t offset = 0;
-      uint32_t next = 0;
-      uint64_t compact = 0;  // kAtEnd: there are no more
-    };
     static constexpr uint64_t kAtEnd = UINT64_MAX;
 
-    // False at the end of the segment.
-    bool Read(Reader* reader, uint8_t* head);
-    void AdvanceRecord();
-    void AdvancePad();
+    // A record that was read for the sake of its pad, ahead of itself.
+    struct Ahead {
+      uint32_t offset;
+      Record record;
+    };
+
+    // Appends the next record. False at the end of the segment.
+    bool Read();
+    void ReadUpTo(uint64_t compact);
+    void Take(uint32_t number, bool is_pad, uint64_t compact);
+
+    Ahead& At(uint32_t number) { return ahead_[number & (ahead_.size() - 1)]; }
+    void Grow();
 
     const Table* table_;
-    uint32_t segment_;
-    Reader record_, pad_;
-    Entry entry_;
-    uint64_t compact_ = 0;
+    uint64_t base_;  // added to a compact address
+    uint64_t first_compact_, span_;
+    uint32_t next_offset_;
+    // Of the records read, counted from the segment's first: the next one to be
+    // given, the next one whose pad is, and how many there are.
+    uint32_t next_record_ = 0, next_pad_ = 0, read_ = 0;
+    absl::InlinedVector<Ahead, 8> ahead_;  // a ring; a power of two
+    bool more_ = true;
     bool damaged_ = false;
+    uint64_t compact_ = 0;
+    Entry entry_;
+    Record record_ = {};
   };
 
   // The numbers of the segments by the address that they start at.
@@ -201,16 +226,6 @@ class Table {
   absl::Status Verify() const;
 
  private:
-  // A record's head, and where its codes are.
-  struct Record {
-    uint32_t compact;
-    uint32_t cnt;  // of codes
-    uint32_t end;  // offset behind them
-    uint8_t head;
-    const char* codes;
-    bool is_long() const { return (head & kCountBits) == kLongCount; }
-  };
-
   bool ReadRecord(uint32_t offset, Record* record) const;
   bool ReadLongRecord(const char* p, Record* record) const;
   bool ReadRefTarget(const Record& record, uint32_t offset,

@@ -1,6 +1,7 @@
 // Table: from addresses to symbols, and one after the other.
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/index/table_records.h"
 
@@ -137,66 +138,74 @@ bool Table::ForPlaces(uint64_t addr,
   return ok;
 }
 
-Table::Cursor::Cursor(const Table& table, uint32_t segment)
-    : table_(&table), segment_(segment) {
-  record_.next = pad_.next = table.segments_[segment].first_record;
-  AdvanceRecord();
-  AdvancePad();
+Table::Cursor::Cursor(const Table& table, uint32_t number)
+    : table_(&table), ahead_(8) {
+  const Segment& segment = table.segments_[number];
+  base_ = segment.base - segment.compact;
+  first_compact_ = segment.compact;
+  span_ = segment.span;
+  next_offset_ = segment.first_record;
 }
 
-bool Table::Cursor::Read(Reader* reader, uint8_t* head) {
-  const Segment& segment = table_->segments_[segment_];
-  if (reader->next >= table_->shape_.record_bytes) return false;
-  Record record;
-  if (!table_->ReadRecord(reader->next, &record)) {
+void Table::Cursor::Grow() {
+  absl::InlinedVector<Ahead, 8> larger(2 * ahead_.size());
+  for (uint32_t i = next_record_; i != read_; ++i) {
+    larger[i & (larger.size() - 1)] = At(i);
+  }
+  ahead_ = std::move(larger);
+}
+
+bool Table::Cursor::Read() {
+  if (!more_) return false;
+  more_ = false;
+  if (next_offset_ >= table_->shape_.record_bytes) return false;
+  if (read_ - next_record_ == ahead_.size()) [[unlikely]]
+    Grow();
+  Ahead& ahead = At(read_);
+  if (!table_->ReadRecord(next_offset_, &ahead.record)) {
     damaged_ = true;
     return false;
   }
-  if (record.compact - segment.compact >= segment.span) return false;
-  reader->offset = reader->next;
-  reader->next = SkipNoStart(record.end);
-  reader->compact = record.compact;
-  *head = record.head;
+  if (ahead.record.compact - first_compact_ >= span_) return false;
+  ahead.offset = next_offset_;
+  next_offset_ = SkipNoStart(ahead.record.end);
+  ++read_;
+  more_ = true;
   return true;
 }
 
-void Table::Cursor::AdvanceRecord() {
-  uint8_t head;
-  if (!Read(&record_, &head)) record_.compact = kAtEnd;
+// So that all pads in front of `compact` are known.
+void Table::Cursor::ReadUpTo(uint64_t compact) {
+  while (At(read_ - 1).record.compact < compact && Read()) {
+  }
 }
 
-void Table::Cursor::AdvancePad() {
-  if (table_->shape_.pad_distance == 0) {
-    pad_.compact = kAtEnd;
-    return;
-  }
-  uint8_t head;
-  do {
-    if (!Read(&pad_, &head)) {
-      pad_.compact = kAtEnd;
-      return;
-    }
-  } while (!(head & kPadBit));
-  pad_.compact -= std::min<uint64_t>(pad_.compact, table_->shape_.pad_distance);
+void Table::Cursor::Take(uint32_t number, bool is_pad, uint64_t compact) {
+  const Ahead& ahead = At(number);
+  compact_ = compact;
+  entry_ = {ahead.offset, is_pad};
+  record_ = ahead.record;
 }
 
 bool Table::Cursor::Next() {
-  const bool is_pad = pad_.compact < record_.compact;
-  const Reader& reader = is_pad ? pad_ : record_;
-  if (reader.compact == kAtEnd || damaged_) return false;
-  compact_ = reader.compact;
-  entry_ = {reader.offset, is_pad};
-  if (is_pad) {
-    AdvancePad();
-  } else {
-    AdvanceRecord();
+  if (next_record_ == read_ && !Read()) return false;
+  const uint64_t compact = At(next_record_).record.compact;
+  const uint32_t distance = table_->shape_.pad_distance;
+  if (distance != 0) {
+    ReadUpTo(compact + distance);
+    if (damaged_) return false;
+    for (; next_pad_ != read_; ++next_pad_) {
+      const Record& record = At(next_pad_).record;
+      const uint64_t pad =
+          record.compact - std::min<uint64_t>(record.compact, distance);
+      if (pad >= compact) break;
+      if (!(record.head & kPadBit)) continue;
+      Take(next_pad_++, true, pad);
+      return true;
+    }
   }
+  Take(next_record_++, false, compact);
   return true;
-}
-
-uint64_t Table::Cursor::addr() const {
-  const Segment& segment = table_->segments_[segment_];
-  return segment.base + (compact_ - segment.compact);
 }
 
 }  // namespace ksweep

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
 namespace ksweep {
 namespace {
 
@@ -20,11 +22,11 @@ class Groups {
 
   // False at the end.
   bool Next() {
-    entries_.clear();
+    items_.clear();
     if (!more_) return false;
     addr_ = cursor_.addr();
     do {
-      entries_.push_back(cursor_.entry());
+      items_.push_back({cursor_.entry(), cursor_.record()});
       more_ = cursor_.Next();
     } while (more_ && cursor_.addr() == addr_);
     if (more_) {
@@ -36,7 +38,7 @@ class Groups {
     return true;
   }
 
-  bool empty() const { return entries_.empty(); }
+  bool empty() const { return items_.empty(); }
   uint64_t addr() const { return addr_; }
   bool damaged() const { return cursor_.damaged(); }
 
@@ -44,9 +46,10 @@ class Groups {
   // because `visit` returned false.
   template <typename Visit>
   bool VisitEach(NameBuffer* buffer, Visit visit, bool* damaged) {
-    for (const Entry& entry : entries_) {
+    for (const Item& item : items_) {
       IndexSymbolView symbol;
-      if (!table_->Describe(entry, buffer, &symbol, &hint_)) {
+      if (!table_->DescribeRecord(item.entry, item.record, *segment_, buffer,
+                                  &symbol, &hint_)) {
         *damaged = true;
         return false;
       }
@@ -57,13 +60,18 @@ class Groups {
   }
 
  private:
+  struct Item {
+    Entry entry;
+    Table::Record record;
+  };
+
   const Table* table_;
   const Segment* segment_;
   Table::Cursor cursor_;
   bool more_ = false;
   uint64_t addr_ = 0;
   uint64_t size_ = 0;
-  std::vector<Entry> entries_;
+  absl::InlinedVector<Item, 4> items_;
   TypeRuns::Hint hint_;
 };
 
