@@ -173,24 +173,23 @@ absl::Status Table::Verify() const {
   absl::Status status = VerifyPages();
   if (!status.ok()) return status;
   uint64_t symbols = 0;
-  NameBuffer buffer;
   std::vector<uint32_t> scratch;
   for (uint32_t segment = 0; segment < segments_.size(); ++segment) {
-    Cursor cursor(*this, segment);
-    for (; cursor.Next(); ++symbols) {
-      IndexSymbolView symbol;
-      if (!Describe(cursor.entry(), &buffer, &symbol)) {
-        return Damaged("a name cannot be decoded");
-      }
-      if (symbol.addr != cursor.addr()) {
-        return Damaged("a record lies outside of its segment");
-      }
-      if (!cursor.entry().is_pad &&
-          !VerifyRecord(cursor.entry().offset, symbol.name, &scratch)) {
-        return Damaged("a name is not found");
-      }
+    Walker walker(*this, segment);
+    const auto check = [&](const IndexSymbolView& symbol) {
+      ++symbols;
+      const Entry& entry = walker.entry();
+      return symbol.addr - segments_[segment].base < segments_[segment].span &&
+             (entry.is_pad ||
+              VerifyRecord(entry.offset, symbol.name, &scratch));
+    };
+    while (!walker.done()) {
+      if (walker.VisitBelow(UINT64_MAX, check)) continue;
+      return Damaged(walker.damaged() ? "a name cannot be decoded"
+                                      : "a name is not found, or its record "
+                                        "lies outside of its segment");
     }
-    if (cursor.damaged()) return Damaged("a record is cut off");
+    if (walker.damaged()) return Damaged("a record is cut off");
   }
   if (symbols != shape_.symbols) return Damaged("symbols are missing");
   return absl::OkStatus();

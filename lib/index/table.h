@@ -147,11 +147,7 @@ class Table {
   // name is in `buffer`.
   bool Describe(const Entry& entry, NameBuffer* buffer,
                 IndexSymbolView* symbol) const;
-  // The same for an entry that a Cursor has read of `segment`.
-  bool DescribeRecord(const Entry& entry, const Record& record,
-                      const Segment& segment, NameBuffer* buffer,
-                      IndexSymbolView* symbol, TypeRuns::Hint* hint) const;
-  // And the size.
+  // And that.
   bool DescribeWithSize(const Entry& entry, NameBuffer* buffer,
                         IndexSymbolView* symbol) const;
 
@@ -171,50 +167,62 @@ class Table {
                  absl::FunctionRef<void(const Place&)> visit) const;
 
   // Every symbol of a segment in address order, and of one address records
-  // before pads. Each record is read once. Between calls of Next() entry() and
-  // record() stay as they are.
-  class Cursor {
+  // before pads. Reads each record once, a batch of them at a time.
+  class Walker {
    public:
-    Cursor(const Table& table, uint32_t segment);
+    Walker(const Table& table, uint32_t segment);
 
-    // False at the end of the segment, and if the table is damaged.
-    bool Next();
-
-    const Entry& entry() const { return entry_; }
-    const Record& record() const { return record_; }
-    uint64_t addr() const { return base_ + compact_; }
+    // Whether there are no more; also if the table is damaged.
+    bool done() const { return next_ == items_.size(); }
     bool damaged() const { return damaged_; }
+    // Of the next symbol.
+    uint64_t addr() const { return base_ + items_[next_].compact; }
+
+    // Calls `visit` with the symbols at addr(), then with all below `limit`.
+    // False if that returned false, or if the table is damaged.
+    bool VisitBelow(uint64_t limit,
+                    absl::FunctionRef<bool(const IndexSymbolView&)> visit);
+    // Of the symbol that is visited.
+    const Entry& entry() const { return entry_; }
 
    private:
-    static constexpr uint64_t kAtEnd = UINT64_MAX;
+    static constexpr size_t kBatch = 64;
 
-    // A record that was read for the sake of its pad, ahead of itself.
-    struct Ahead {
-      uint32_t offset;
+    struct ReadAhead {
       Record record;
+      uint32_t offset;
+    };
+    struct Item {
+      uint64_t compact;
+      ReadAhead read;
+      bool is_pad;
     };
 
-    // Appends the next record. False at the end of the segment.
     bool Read();
-    void ReadUpTo(uint64_t compact);
-    void Take(uint32_t number, bool is_pad, uint64_t compact);
-
-    Ahead& At(uint32_t number) { return ahead_[number & (ahead_.size() - 1)]; }
-    void Grow();
+    void ReadBatch();
+    void Merge();
+    void Refill();
+    size_t GroupEnd();
+    bool Decode(const Item& item, std::string_view* name);
 
     const Table* table_;
+    const Segment* segment_;
     uint64_t base_;  // added to a compact address
-    uint64_t first_compact_, span_;
     uint32_t next_offset_;
-    // Of the records read, counted from the segment's first: the next one to be
-    // given, the next one whose pad is, and how many there are.
-    uint32_t next_record_ = 0, next_pad_ = 0, read_ = 0;
-    absl::InlinedVector<Ahead, 8> ahead_;  // a ring; a power of two
-    bool more_ = true;
+    bool ended_ = false;  // all records are read
     bool damaged_ = false;
-    uint64_t compact_ = 0;
+    std::vector<ReadAhead> records_;
+    // The first of them that is no item yet, and that whose pad is none.
+    size_t next_record_ = 0, next_pad_ = 0;
+    std::vector<Item> items_;
+    size_t next_ = 0;
     Entry entry_;
-    Record record_ = {};
+    TypeRuns::Hint types_;
+    // A name is often that of the pad before, so it is decoded once, behind
+    // room for the prefix.
+    NameBuffer buffer_;
+    uint32_t decoded_ = UINT32_MAX;  // offset of its record
+    size_t decoded_size_ = 0;
   };
 
   // The numbers of the segments by the address that they start at.

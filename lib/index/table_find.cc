@@ -8,9 +8,6 @@
 namespace ksweep {
 namespace {
 
-// Most names have no more.
-constexpr uint32_t kUnconditionalCodes = 6;
-
 // 0 if the bytes at `*name` start with the piece; steps over it in any case.
 inline uint64_t DifferFrom(const Dictionary::Slot& slot, const char** name) {
 #if defined(__SSE2__)
@@ -202,36 +199,6 @@ bool Table::FindAll(const Query& query, std::vector<Entry>* entries) const {
   return true;
 }
 
-// A piece is copied with what is behind it, which the next one overwrites. The
-// first few are always copied, whether they are there or not: what is behind
-// the record looks like codes, too, and the branch would be guessed wrong.
-inline size_t Table::AppendShort(const char* codes, uint32_t cnt,
-                                 char* out) const {
-  uint32_t ends[kUnconditionalCodes + 1];
-  uint32_t at = 0;
-  const auto append = [&at, out](const Dictionary::Slot& slot) {
-    std::memcpy(out + at, &slot, sizeof(slot));
-    at += slot.size;
-  };
-  ends[0] = 0;
-  for (uint32_t i = 0; i < kUnconditionalCodes; i += 2, codes += 3) {
-    const uint32_t two = LoadLe<uint32_t>(codes);
-    append(SlotOf(two << 4));
-    ends[i + 1] = at;
-    append(SlotOf(two >> (kCodeBits - 4)));
-    ends[i + 2] = at;
-  }
-  if (cnt <= kUnconditionalCodes) [[likely]]
-    return ends[cnt];
-  for (cnt -= kUnconditionalCodes; cnt >= 2; cnt -= 2, codes += 3) {
-    const uint32_t two = LoadLe<uint32_t>(codes);
-    append(SlotOf(two << 4));
-    append(SlotOf(two >> (kCodeBits - 4)));
-  }
-  if (cnt != 0) append(slots_[LoadLe<uint16_t>(codes) & kCodeMask]);
-  return at;
-}
-
 bool Table::AppendLong(const Record& record, uint32_t cnt, char* out,
                        size_t* size) const {
   for (uint32_t i = 0; i < cnt; ++i) {
@@ -247,32 +214,10 @@ bool Table::AppendLong(const Record& record, uint32_t cnt, char* out,
   return *size <= kMaxNameBytes;
 }
 
-inline bool Table::AppendPieces(const Record& record, uint32_t cnt,
-                                size_t* size, NameBuffer* buffer) const {
-  char* const out = buffer->Prepare(*size + std::max(cnt, kUnconditionalCodes) *
-                                                kMaxPieceBytes);
-  if (record.is_long()) [[unlikely]] {
-    return AppendLong(record, cnt, out, size);
-  }
-  *size += AppendShort(record.codes, cnt, out + *size);
-  return true;
-}
-
-inline bool Table::AppendName(uint32_t offset, const Record& record,
-                              size_t* size, NameBuffer* buffer) const {
-  if (!(record.head & kRefBit)) {
-    return AppendPieces(record, record.cnt, size, buffer);
-  }
-  Record target;
-  return ReadRefTarget(record, offset, &target) &&
-         AppendPieces(record, record.cnt - 2, size, buffer) &&
-         AppendPieces(target, target.cnt, size, buffer);
-}
-
-bool Table::DescribeRecord(const Entry& entry, const Record& record,
-                           const Segment& segment, NameBuffer* buffer,
-                           IndexSymbolView* symbol,
-                           TypeRuns::Hint* hint) const {
+bool Table::Describe(const Entry& entry, NameBuffer* buffer,
+                     IndexSymbolView* symbol) const {
+  Record record;
+  if (!ReadRecord(entry.offset, &record)) return false;
   size_t size = 0;
   buffer->Clear();
   if (entry.is_pad) {
@@ -280,20 +225,13 @@ bool Table::DescribeRecord(const Entry& entry, const Record& record,
     std::memcpy(buffer->Prepare(size), kPadPrefix.data(), size);
   }
   if (!AppendName(entry.offset, record, &size, buffer)) return false;
+  const Segment& segment = SegmentOf(record.compact);
   symbol->addr = segment.base + (record.compact - segment.compact) -
                  (entry.is_pad ? shape_.pad_distance : 0);
-  symbol->type = types_.TypeAt(entry.offset, record.head & kUpperBit, hint);
+  symbol->type = types_.TypeAt(entry.offset, record.head & kUpperBit);
   symbol->name = buffer->View(size);
   symbol->module = owners_[segment.owner];
   return true;
-}
-
-bool Table::Describe(const Entry& entry, NameBuffer* buffer,
-                     IndexSymbolView* symbol) const {
-  Record record;
-  return ReadRecord(entry.offset, &record) &&
-         DescribeRecord(entry, record, SegmentOf(record.compact), buffer,
-                        symbol, nullptr);
 }
 
 bool Table::SlidesAt(const Entry& entry) const {

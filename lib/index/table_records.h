@@ -3,9 +3,14 @@
 #ifndef KSWEEP_LIB_INDEX_TABLE_RECORDS_H_
 #define KSWEEP_LIB_INDEX_TABLE_RECORDS_H_
 
+#include <algorithm>
+
 #include "lib/index/table.h"
 
 namespace ksweep {
+
+// Most names have no more.
+inline constexpr uint32_t kUnconditionalCodes = 6;
 
 // `offset` is below the end of the records. False if the record is damaged.
 inline bool Table::ReadRecord(uint32_t offset, Record* record) const {
@@ -48,6 +53,58 @@ inline const Segment& Table::SegmentOf(uint32_t compact) const {
       segments_.begin() + 1, segments_.end(), compact,
       [](uint32_t c, const Segment& segment) { return c < segment.compact; });
   return *(behind - 1);
+}
+
+// A piece is copied with what is behind it, which the next one overwrites. The
+// first few are always copied, whether they are there or not: what is behind
+// the record looks like codes, too, and the branch would be guessed wrong.
+inline size_t Table::AppendShort(const char* codes, uint32_t cnt,
+                                 char* out) const {
+  uint32_t ends[kUnconditionalCodes + 1];
+  uint32_t at = 0;
+  const auto append = [&at, out](const Dictionary::Slot& slot) {
+    std::memcpy(out + at, &slot, sizeof(slot));
+    at += slot.size;
+  };
+  ends[0] = 0;
+  for (uint32_t i = 0; i < kUnconditionalCodes; i += 2, codes += 3) {
+    const uint32_t two = LoadLe<uint32_t>(codes);
+    append(SlotOf(two << 4));
+    ends[i + 1] = at;
+    append(SlotOf(two >> (kCodeBits - 4)));
+    ends[i + 2] = at;
+  }
+  if (cnt <= kUnconditionalCodes) [[likely]]
+    return ends[cnt];
+  for (cnt -= kUnconditionalCodes; cnt >= 2; cnt -= 2, codes += 3) {
+    const uint32_t two = LoadLe<uint32_t>(codes);
+    append(SlotOf(two << 4));
+    append(SlotOf(two >> (kCodeBits - 4)));
+  }
+  if (cnt != 0) append(slots_[LoadLe<uint16_t>(codes) & kCodeMask]);
+  return at;
+}
+
+inline bool Table::AppendPieces(const Record& record, uint32_t cnt,
+                                size_t* size, NameBuffer* buffer) const {
+  char* const out = buffer->Prepare(*size + std::max(cnt, kUnconditionalCodes) *
+                                                kMaxPieceBytes);
+  if (record.is_long()) [[unlikely]] {
+    return AppendLong(record, cnt, out, size);
+  }
+  *size += AppendShort(record.codes, cnt, out + *size);
+  return true;
+}
+
+inline bool Table::AppendName(uint32_t offset, const Record& record,
+                              size_t* size, NameBuffer* buffer) const {
+  if (!(record.head & kRefBit)) {
+    return AppendPieces(record, record.cnt, size, buffer);
+  }
+  Record target;
+  return ReadRefTarget(record, offset, &target) &&
+         AppendPieces(record, record.cnt - 2, size, buffer) &&
+         AppendPieces(target, target.cnt, size, buffer);
 }
 
 }  // namespace ksweep

@@ -138,73 +138,131 @@ bool Table::ForPlaces(uint64_t addr,
   return ok;
 }
 
-Table::Cursor::Cursor(const Table& table, uint32_t number)
-    : table_(&table), ahead_(8) {
-  const Segment& segment = table.segments_[number];
-  base_ = segment.base - segment.compact;
-  first_compact_ = segment.compact;
-  span_ = segment.span;
-  next_offset_ = segment.first_record;
+Table::Walker::Walker(const Table& table, uint32_t segment)
+    : table_(&table), segment_(&table.segments_[segment]) {
+  base_ = segment_->base - segment_->compact;
+  next_offset_ = segment_->first_record;
+  std::memcpy(buffer_.Prepare(kPadPrefix.size()), kPadPrefix.data(),
+              kPadPrefix.size());
+  records_.reserve(2 * kBatch);
+  items_.reserve(4 * kBatch);
+  Refill();
 }
 
-void Table::Cursor::Grow() {
-  absl::InlinedVector<Ahead, 8> larger(2 * ahead_.size());
-  for (uint32_t i = next_record_; i != read_; ++i) {
-    larger[i & (larger.size() - 1)] = At(i);
-  }
-  ahead_ = std::move(larger);
-}
-
-bool Table::Cursor::Read() {
-  if (!more_) return false;
-  more_ = false;
+// Appends the next record. False at the end of the segment.
+inline bool Table::Walker::Read() {
   if (next_offset_ >= table_->shape_.record_bytes) return false;
-  if (read_ - next_record_ == ahead_.size()) [[unlikely]]
-    Grow();
-  Ahead& ahead = At(read_);
-  if (!table_->ReadRecord(next_offset_, &ahead.record)) {
+  ReadAhead read;
+  read.offset = next_offset_;
+  if (!table_->ReadRecord(next_offset_, &read.record)) {
     damaged_ = true;
     return false;
   }
-  if (ahead.record.compact - first_compact_ >= span_) return false;
-  ahead.offset = next_offset_;
-  next_offset_ = SkipNoStart(ahead.record.end);
-  ++read_;
-  more_ = true;
+  if (read.record.compact - segment_->compact >= segment_->span) return false;
+  next_offset_ = SkipNoStart(read.record.end);
+  records_.push_back(read);
   return true;
 }
 
-// So that all pads in front of `compact` are known.
-void Table::Cursor::ReadUpTo(uint64_t compact) {
-  while (At(read_ - 1).record.compact < compact && Read()) {
-  }
+void Table::Walker::ReadBatch() {
+  const size_t used = std::min(next_record_, next_pad_);
+  records_.erase(records_.begin(),
+                 records_.begin() + static_cast<ptrdiff_t>(used));
+  next_record_ -= used;
+  next_pad_ -= used;
+  for (size_t i = 0; i < kBatch && !ended_; ++i) ended_ = !Read();
 }
 
-void Table::Cursor::Take(uint32_t number, bool is_pad, uint64_t compact) {
-  const Ahead& ahead = At(number);
-  compact_ = compact;
-  entry_ = {ahead.offset, is_pad};
-  record_ = ahead.record;
-}
-
-bool Table::Cursor::Next() {
-  if (next_record_ == read_ && !Read()) return false;
-  const uint64_t compact = At(next_record_).record.compact;
-  const uint32_t distance = table_->shape_.pad_distance;
-  if (distance != 0) {
-    ReadUpTo(compact + distance);
-    if (damaged_) return false;
-    for (; next_pad_ != read_; ++next_pad_) {
-      const Record& record = At(next_pad_).record;
-      const uint64_t pad =
-          record.compact - std::min<uint64_t>(record.compact, distance);
-      if (pad >= compact) break;
-      if (!(record.head & kPadBit)) continue;
-      Take(next_pad_++, true, pad);
-      return true;
+// Makes items of the records read, but for the last ones, which pads of later
+// records may belong in front of.
+void Table::Walker::Merge() {
+  const uint64_t distance = table_->shape_.pad_distance;
+  const auto pad_of = [distance](const ReadAhead& read) {
+    return read.record.compact -
+           std::min<uint64_t>(read.record.compact, distance);
+  };
+  while (next_record_ < records_.size()) {
+    const ReadAhead& record = records_[next_record_];
+    const uint64_t compact = record.record.compact;
+    if (!ended_ && compact + distance > records_.back().record.compact) return;
+    while (next_pad_ < records_.size() &&
+           !(records_[next_pad_].record.head & kPadBit)) {
+      ++next_pad_;
+    }
+    if (next_pad_ < records_.size() && pad_of(records_[next_pad_]) < compact) {
+      const ReadAhead& pad = records_[next_pad_++];
+      items_.push_back({pad_of(pad), pad, true});
+    } else {
+      items_.push_back({compact, record, false});
+      ++next_record_;
     }
   }
-  Take(next_record_++, false, compact);
+}
+
+void Table::Walker::Refill() {
+  items_.erase(items_.begin(), items_.begin() + static_cast<ptrdiff_t>(next_));
+  next_ = 0;
+  ReadBatch();
+  Merge();
+  // What was read before the damage is of no use, either.
+  if (damaged_) items_.clear();
+}
+
+// Behind the items of the next one's address.
+inline size_t Table::Walker::GroupEnd() {
+  size_t end = next_;
+  do {
+    ++end;
+    while (end == items_.size() && !ended_) {
+      end -= next_;
+      Refill();
+      if (damaged_) return next_;
+    }
+  } while (end < items_.size() && items_[end].compact == items_[next_].compact);
+  return end;
+}
+
+inline bool Table::Walker::Decode(const Item& item, std::string_view* name) {
+  if (item.read.offset != decoded_) {
+    buffer_.Clear();
+    size_t size = kPadPrefix.size();
+    if (!table_->AppendName(item.read.offset, item.read.record, &size,
+                            &buffer_)) {
+      damaged_ = true;
+      return false;
+    }
+    decoded_ = item.read.offset;
+    decoded_size_ = size;
+  }
+  *name = buffer_.View(decoded_size_);
+  if (!item.is_pad) name->remove_prefix(kPadPrefix.size());
+  return true;
+}
+
+bool Table::Walker::VisitBelow(
+    uint64_t limit, absl::FunctionRef<bool(const IndexSymbolView&)> visit) {
+  IndexSymbolView symbol;
+  symbol.module = table_->owners_[segment_->owner];
+  do {
+    const size_t end = GroupEnd();
+    if (damaged_) return false;
+    const uint64_t compact = items_[next_].compact;
+    symbol.addr = base_ + compact;
+    symbol.size = 0;
+    if (end < items_.size()) {
+      symbol.size = items_[end].compact - compact;
+    } else if (segment_->known_end) {
+      symbol.size = segment_->extent - (compact - segment_->compact);
+    }
+    for (; next_ < end; ++next_) {
+      const Item& item = items_[next_];
+      if (!Decode(item, &symbol.name)) return false;
+      symbol.type = table_->types_.TypeAt(
+          item.read.offset, item.read.record.head & kUpperBit, &types_);
+      entry_ = {item.read.offset, item.is_pad};
+      if (!visit(symbol)) return false;
+    }
+  } while (!done() && addr() < limit);
   return true;
 }
 

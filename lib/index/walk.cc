@@ -1,79 +1,13 @@
 #include "lib/index/walk.h"
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
-
-#include "absl/container/inlined_vector.h"
 
 namespace ksweep {
 namespace {
-
-// The symbols of a segment, those of one address at once.
-class Groups {
- public:
-  Groups(const Table& table, uint32_t number)
-      : table_(&table),
-        segment_(&table.segments()[number]),
-        cursor_(table, number) {
-    more_ = cursor_.Next();
-    Next();
-  }
-
-  // False at the end.
-  bool Next() {
-    items_.clear();
-    if (!more_) return false;
-    addr_ = cursor_.addr();
-    do {
-      items_.push_back({cursor_.entry(), cursor_.record()});
-      more_ = cursor_.Next();
-    } while (more_ && cursor_.addr() == addr_);
-    if (more_) {
-      size_ = cursor_.addr() - addr_;
-    } else {
-      const uint64_t end = segment_->base + segment_->extent;
-      size_ = segment_->known_end ? end - addr_ : 0;
-    }
-    return true;
-  }
-
-  bool empty() const { return items_.empty(); }
-  uint64_t addr() const { return addr_; }
-  bool damaged() const { return cursor_.damaged(); }
-
-  // Calls `visit` with each of them; `*damaged` tells why it stopped if not
-  // because `visit` returned false.
-  template <typename Visit>
-  bool VisitEach(NameBuffer* buffer, Visit visit, bool* damaged) {
-    for (const Item& item : items_) {
-      IndexSymbolView symbol;
-      if (!table_->DescribeRecord(item.entry, item.record, *segment_, buffer,
-                                  &symbol, &hint_)) {
-        *damaged = true;
-        return false;
-      }
-      symbol.size = size_;
-      if (!visit(symbol)) return false;
-    }
-    return true;
-  }
-
- private:
-  struct Item {
-    Entry entry;
-    Table::Record record;
-  };
-
-  const Table* table_;
-  const Segment* segment_;
-  Table::Cursor cursor_;
-  bool more_ = false;
-  uint64_t addr_ = 0;
-  uint64_t size_ = 0;
-  absl::InlinedVector<Item, 4> items_;
-  TypeRuns::Hint hint_;
-};
 
 struct WaitingSegment {
   uint64_t base;
@@ -109,18 +43,17 @@ class Walk {
       // Few segments overlap, if any: looking at all is quick.
       size_t first = 0;
       for (size_t i = 1; i < open_.size(); ++i) {
-        if (open_[i].addr() < open_[first].addr()) first = i;
+        if (open_[i]->addr() < open_[first]->addr()) first = i;
       }
-      if (next_ < waiting_.size() &&
-          waiting_[next_].base <= open_[first].addr()) {
+      Table::Walker& walker = *open_[first];
+      if (next_ < waiting_.size() && waiting_[next_].base <= walker.addr()) {
         Open();
         continue;
       }
-      bool damaged = false;
-      if (!open_[first].VisitEach(&buffer_, visit, &damaged)) return !damaged;
-      if (open_[first].Next()) continue;
-      if (open_[first].damaged()) return false;
-      open_.erase(open_.begin() + static_cast<ptrdiff_t>(first));
+      if (!walker.VisitBelow(LimitOf(first), visit)) return !walker.damaged();
+      if (walker.done()) {
+        open_.erase(open_.begin() + static_cast<ptrdiff_t>(first));
+      }
     }
     return false;
   }
@@ -128,17 +61,27 @@ class Walk {
  private:
   void Open() {
     const WaitingSegment& segment = waiting_[next_++];
-    Groups groups(*tables_[segment.table], segment.number);
-    damaged_ |= groups.damaged();
-    if (!groups.empty()) open_.push_back(std::move(groups));
+    auto walker = std::make_unique<Table::Walker>(*tables_[segment.table],
+                                                  segment.number);
+    damaged_ |= walker->damaged();
+    if (!walker->done()) open_.push_back(std::move(walker));
+  }
+
+  // Where another segment than that of open_[number] goes on.
+  uint64_t LimitOf(size_t number) const {
+    uint64_t limit =
+        next_ < waiting_.size() ? waiting_[next_].base : UINT64_MAX;
+    for (size_t i = 0; i < open_.size(); ++i) {
+      if (i != number) limit = std::min(limit, open_[i]->addr());
+    }
+    return limit;
   }
 
   absl::Span<const Table* const> tables_;
   std::vector<WaitingSegment> waiting_;
   size_t next_ = 0;
   bool damaged_ = false;
-  std::vector<Groups> open_;
-  NameBuffer buffer_;
+  std::vector<std::unique_ptr<Table::Walker>> open_;
 };
 
 }  // namespace
