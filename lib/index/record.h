@@ -33,7 +33,7 @@ inline constexpr uint8_t kLongCount = 0x1f;
 
 // The area is cut into pages. No record starts at the last byte of one, so that
 // this can mean that none starts in it.
-inline constexpr unsigned kPageShift = 8;
+inline constexpr unsigned kPageShift = 7;
 inline constexpr uint32_t kPageBytes = 1u << kPageShift;
 inline constexpr uint32_t kNoStart = kPageBytes - 1;
 

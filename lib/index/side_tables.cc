@@ -57,11 +57,22 @@ absl::StatusOr<TypeRuns> TypeRuns::Make(std::string_view packed) {
 }
 
 void TypeRuns::Find(uint32_t offset, Hint* hint) const {
-  const auto next = std::upper_bound(starts_.begin(), starts_.end(), offset);
-  const auto i = static_cast<size_t>(next - starts_.begin());
-  hint->from = i == 0 ? 0 : starts_[i - 1];
-  hint->to = next == starts_.end() ? UINT32_MAX : *next;
-  hint->type = i == 0 ? '?' : types_[i - 1];
+  // The last start not above `offset`, by halves and without a branch that
+  // could be guessed wrong.
+  const uint32_t* start = starts_.data();
+  for (size_t cnt = starts_.size(); cnt > 1;) {
+    const size_t half = cnt / 2;
+    start += half & -static_cast<size_t>(start[half] <= offset);
+    cnt -= half;
+  }
+  const auto i = static_cast<size_t>(start - starts_.data());
+  if (starts_.empty() || *start > offset) {
+    *hint = {0, starts_.empty() ? UINT32_MAX : *start, '?'};
+    return;
+  }
+  hint->from = *start;
+  hint->to = i + 1 == starts_.size() ? UINT32_MAX : start[1];
+  hint->type = types_[i];
 }
 
 std::string Duplicates::Pack(const Lists& lists) {

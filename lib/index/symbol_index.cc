@@ -142,6 +142,7 @@ bool ForHolders(const IndexData& data, uint64_t addr,
   bool ok = true;
   NameBuffer buffer;
   for (const Table* table : data.tables()) {
+    if (table->segments().empty()) continue;
     ok &= table->ForPlaces(addr, [&](const Table::Place& place) {
       for (const Entry& entry : place.entries) {
         SymbolizedView symbol;
@@ -163,7 +164,9 @@ void Assign(const SymbolizedView& view, SymbolizedName* symbol) {
   symbol->type = view.type;
   symbol->offset = view.offset;
   symbol->name.assign(view.name);
-  symbol->module.assign(view.module);
+  if (!view.module.empty() || !symbol->module.empty()) {
+    symbol->module.assign(view.module);
+  }
 }
 
 IndexPartStats StatsOf(const Table& table) {
@@ -454,14 +457,17 @@ LookupState SymbolIndex::SymbolizeFirst(uint64_t addr, SymbolizedName* symbol,
   bool found = false;
   const bool ok =
       ForHolders(rep_->data, addr, options, [&](const SymbolizedView& view) {
+        if (!found) {
+          Assign(view, symbol);
+          found = true;
+          return;
+        }
         SymbolizedView best;
         static_cast<Symbol&>(best) = {symbol->addr, symbol->type, symbol->name,
                                       symbol->module};
         best.size = symbol->size;
         best.offset = symbol->offset;
-        if (found && !IsBetter(view, best)) return;
-        Assign(view, symbol);
-        found = true;
+        if (IsBetter(view, best)) Assign(view, symbol);
       });
   if (!ok) return LookupState::kDamaged;
   return found ? LookupState::kFound : LookupState::kAbsent;

@@ -120,6 +120,7 @@ absl::StatusOr<Table> Table::Make(
     }
   }
   table.NoteSegments();
+  table.NotePages();
   table.slots_ = dictionary->slots();
   table.dictionary_ = std::move(dictionary);
   return table;

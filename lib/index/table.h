@@ -272,6 +272,7 @@ class Table {
         (place & kCodeMask * sizeof(Dictionary::Slot)));
   }
   void NoteSegments();
+  void NotePages();
   AddressLookup FindPad(const Query& query) const;
   LookupState Locate(const Query& query, uint32_t* offset,
                      Record* record) const;
@@ -301,6 +302,10 @@ class Table {
   const char* page_bases_ = nullptr;
   const char* page_starts_ = nullptr;
   uint32_t page_cnt_ = 0;
+  // The number of pages with a base below each multiple of 2^directory_shift_.
+  static constexpr uint32_t kDirectorySize = 8192;
+  std::vector<uint32_t> directory_;
+  unsigned directory_shift_ = 0;
   Locator locator_;
   std::vector<Segment> segments_;
   Segment largest_;  // a copy: most symbols are in it

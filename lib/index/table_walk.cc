@@ -7,9 +7,30 @@
 
 namespace ksweep {
 
+// Of any bytes: what is not ascending gives wrong answers, but within bounds.
+void Table::NotePages() {
+  uint32_t highest = 0;
+  for (const Segment& segment : segments_) {
+    highest = std::max(highest, segment.compact + segment.span);
+  }
+  directory_shift_ = 0;
+  while (highest >> directory_shift_ >= kDirectorySize) ++directory_shift_;
+  directory_.assign(kDirectorySize + 1, page_cnt_);
+  uint32_t next = 0;
+  for (uint32_t page = 0; page < page_cnt_; ++page) {
+    const uint32_t bucket =
+        std::min(PageBase(page) >> directory_shift_, kDirectorySize);
+    for (; next <= bucket; ++next) directory_[next] = page;
+  }
+  directory_[kDirectorySize] = page_cnt_;
+}
+
 uint32_t Table::PagesBelow(uint64_t compact) const {
-  uint32_t low = 0;
-  for (uint32_t cnt = page_cnt_; cnt > 0;) {
+  const uint64_t bucket =
+      std::min<uint64_t>(compact >> directory_shift_, kDirectorySize - 1);
+  uint32_t low = directory_[bucket];
+  uint32_t cnt = directory_[bucket + 1] - low;
+  while (cnt > 0) {
     const uint32_t half = cnt / 2;
     const bool below = PageBase(low + half) < compact;
     low = below ? low + half + 1 : low;
@@ -21,17 +42,20 @@ uint32_t Table::PagesBelow(uint64_t compact) const {
 // Stays within the page, and looks at nothing but deltas and counts.
 inline uint32_t Table::SkipInPage(uint32_t page, uint32_t at, uint32_t delta,
                                   uint32_t* offset) const {
+  // None starts at the page's last byte.
+  const uint32_t end =
+      std::min((page << kPageShift) + kNoStart, shape_.record_bytes);
   uint32_t last = 0;
-  while (at >> kPageShift == page && at < shape_.record_bytes) {
-    const char* const p = records_ + at;
-    const uint32_t its = LoadLe<uint16_t>(p);
-    const uint32_t cnt = static_cast<uint8_t>(p[2]) & kCountBits;
+  while (at < end) {
+    const uint32_t word = LoadLe<uint32_t>(records_ + at);
+    const uint32_t its = word & 0xffff;
+    const uint32_t cnt = word >> 16 & kCountBits;
     if (its > delta || cnt == kLongCount) break;
     *offset = its > last ? at : *offset;
     last = its;
-    at = SkipNoStart(at + 3 + CodeBytes(cnt));
+    at += 3 + CodeBytes(cnt);
   }
-  return at;
+  return SkipNoStart(at);
 }
 
 bool Table::SkipTo(uint32_t page, uint64_t compact, uint32_t* offset) const {
