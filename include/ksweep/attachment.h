@@ -196,6 +196,12 @@ class Attachment {
   // moment. With the kinds of tracing.multi the kernel wants the old one closed
   // first, which leaves a gap. UpdateReport says how many that were.
   //
+  // A link holds the modules of its functions, which cannot be unloaded; single
+  // kprobes (kKprobe, kKretprobe) do not. Their module can go, and they with it
+  // without a word, so Release() it when it disappears, see module_watch.h:
+  // loaded again at the same place its functions look like those of before, and
+  // an update would take them for attached.
+  //
   // What is refused is treated as AttachOptions::on_refused says, in each
   // update by itself; what was refused before stays so, see UpdateOptions.
   //
