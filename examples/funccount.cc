@@ -21,12 +21,7 @@
 // (Linux 7.3.4 in a virtual machine without hardware help: a real one is far
 // faster.)
 
-#include <bpf/libbpf.h>
-#include <errno.h>
-
 #include <chrono>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,15 +31,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "call_counter.h"
 #include "common/bpf_errors.h"
 #include "common/end_signals.h"
 #include "common/flags.h"
 #include "common/output.h"
-#include "common/percpu.h"
 #include "common/progress.h"
 #include "common/requests.h"
 #include "common/tool.h"
-#include "funccount.skel.h"
 #include "funccount_report.h"
 #include "ksweep/attach.h"
 #include "ksweep/resolve.h"
@@ -75,50 +69,6 @@ Requests:
 
 Exit code: 0; 1 if it failed; 2 for wrong usage; 3 if this kernel cannot attach.)";
 
-// The BPF program with its counters.
-class Counter {
- public:
-  static absl::StatusOr<Counter> Load(Kind kind, size_t function_cnt) {
-    Counter counter;
-    if (counter.bpf_ == nullptr) return LoadError(errno);
-    absl::Status status = ksweep::PrepareProgram(counter.prog(), kind);
-    if (!status.ok()) return status;
-    counter.bpf_->rodata->only_pid = absl::GetFlag(FLAGS_pid);
-    int err = bpf_map__set_max_entries(counter.bpf_->maps.calls,
-                                       static_cast<uint32_t>(function_cnt));
-    if (err == 0) err = funccount_bpf__load(counter.bpf_.get());
-    if (err != 0) return LoadError(-err);
-    return counter;
-  }
-
-  absl::StatusOr<ksweep::Attachment> Attach(
-      const ksweep::Resolution& resolution, ksweep::AttachOptions options) {
-    options.ready = &bpf_->bss->ready;
-    return ksweep::Attach(resolution, prog(), options);
-  }
-
-  absl::StatusOr<std::vector<uint64_t>> ReadCalls(size_t function_cnt) const {
-    return SumPerCpu(bpf_map__fd(bpf_->maps.calls),
-                     static_cast<uint32_t>(function_cnt));
-  }
-
-  absl::StatusOr<Missed> ReadMissed(
-      const ksweep::Attachment& attachment) const {
-    return examples::ReadMissed(attachment, {{attachment.kind(), prog()}});
-  }
-
- private:
-  struct Destroy {
-    void operator()(funccount_bpf* bpf) const { funccount_bpf__destroy(bpf); }
-  };
-
-  Counter() : bpf_(funccount_bpf__open()) {}
-
-  bpf_program* prog() const { return bpf_->progs.count_call; }
-
-  std::unique_ptr<funccount_bpf, Destroy> bpf_;
-};
-
 int64_t NanosecondsSince(Clock::time_point start) {
   return std::chrono::nanoseconds(Clock::now() - start).count();
 }
@@ -130,7 +80,7 @@ CountView ReadView() {
 }
 
 // Prints what came since the last time.
-absl::Status PrintInterval(const Counter& counter,
+absl::Status PrintInterval(const CallCounter& counter,
                            const ksweep::Attachment& attachment,
                            std::vector<uint64_t>* last,
                            Clock::time_point* last_time) {
@@ -149,7 +99,7 @@ absl::Status PrintInterval(const Counter& counter,
   return absl::CancelledError("stopped, as the output cannot be written");
 }
 
-absl::Status DetachAndRead(const Counter& counter,
+absl::Status DetachAndRead(const CallCounter& counter,
                            ksweep::Attachment& attachment,
                            CountResult* result) {
   const Clock::time_point start = Clock::now();
@@ -164,7 +114,7 @@ absl::Status DetachAndRead(const Counter& counter,
 }
 
 // Counts with what is attached, says so, and detaches.
-absl::StatusOr<CountResult> CountCalls(const Counter& counter,
+absl::StatusOr<CountResult> CountCalls(const CallCounter& counter,
                                        ksweep::Attachment& attachment,
                                        Progress& progress) {
   const absl::StatusOr<Missed> before = counter.ReadMissed(attachment);
@@ -196,8 +146,8 @@ int Run(Query query, Kind kind) {
   Progress progress;
   const ksweep::Resolution resolution =
       ResolveOrExit(std::move(query), progress);
-  absl::StatusOr<Counter> counter =
-      Counter::Load(kind, resolution.targets().size());
+  absl::StatusOr<CallCounter> counter =
+      CallCounter::Load(kind, resolution.targets().size());
   if (!counter.ok()) return FailedToAttach(counter.status());
 
   HoldEndSignals();
@@ -230,8 +180,8 @@ absl::Status TryToAttach(Query query, Kind kind) {
   if (resolution->targets().empty()) {
     return absl::NotFoundError("no usual function is traceable");
   }
-  absl::StatusOr<Counter> counter =
-      Counter::Load(kind, resolution->targets().size());
+  absl::StatusOr<CallCounter> counter =
+      CallCounter::Load(kind, resolution->targets().size());
   if (!counter.ok()) return counter.status();
   ksweep::AttachOptions options;
   options.kind = kind;
@@ -248,17 +198,6 @@ int Check(Query query, Kind kind) {
   return status.ok() ? kExitOk : kExitCannotAttach;
 }
 
-// The one of --kind.
-absl::StatusOr<Kind> ReadKind() {
-  const std::vector<std::string> names = absl::GetFlag(FLAGS_kind);
-  if (names == std::vector<std::string>{kAutoKind}) return Kind::kKprobeMulti;
-  const std::optional<Kind> kind =
-      names.size() == 1 ? ksweep::ParseKind(names.front()) : std::nullopt;
-  if (kind.has_value()) return *kind;
-  return absl::InvalidArgumentError(
-      "--kind: this program attaches by one kind, such as kprobe.multi");
-}
-
 int Main(std::vector<std::string> requests) {
   const bool check = absl::GetFlag(FLAGS_check);
   // A glob, because the kernel's filter list is part of the question.
@@ -271,7 +210,7 @@ int Main(std::vector<std::string> requests) {
     return kExitUsage;
   }
   ShowLibbpfMessages(absl::GetFlag(FLAGS_verbose));
-  const absl::StatusOr<Kind> kind = ReadKind();
+  const absl::StatusOr<Kind> kind = ReadCounterKind();
   if (!kind.ok()) {
     PrintError(kind.status());
     return kExitUsage;

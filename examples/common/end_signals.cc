@@ -1,7 +1,10 @@
 #include "common/end_signals.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -57,6 +60,21 @@ bool WaitForEnd(double seconds, Progress& progress) {
     left = end - Clock::now();
   }
   return false;
+}
+
+Woken WaitForEndOrInput(double seconds, int fd) {
+  const nanoseconds left(static_cast<int64_t>(seconds * 1e9));
+  const nanoseconds second = std::chrono::seconds(1);
+  const timespec timeout = {.tv_sec = left / second,
+                            .tv_nsec = (left % second).count()};
+  const sigset_t signals = EndSignals();
+  const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
+  pollfd fds[] = {{.fd = signal_fd, .events = POLLIN, .revents = 0},
+                  {.fd = fd, .events = POLLIN, .revents = 0}};
+  ppoll(fds, 2, &timeout, nullptr);
+  if (signal_fd >= 0) close(signal_fd);
+  if (EndSignalPending()) return Woken::kSignal;
+  return fds[1].revents != 0 ? Woken::kInput : Woken::kTime;
 }
 
 }  // namespace examples

@@ -18,6 +18,12 @@ bool EndSignalPending();
 // then.
 bool WaitForEnd(double seconds, Progress& progress);
 
+enum class Woken { kTime, kSignal, kInput };
+
+// The same without progress, and returns also as soon as `fd` has something to
+// read or is at its end. A negative one has never.
+Woken WaitForEndOrInput(double seconds, int fd);
+
 }  // namespace examples
 
 #endif  // KSWEEP_EXAMPLES_COMMON_END_SIGNALS_H_

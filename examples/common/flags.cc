@@ -133,7 +133,7 @@ std::string HelpText(std::string_view usage) {
   std::string text = absl::StrFormat("%s\n\nFlags:\n", usage);
   for (const absl::CommandLineFlag* flag : OwnFlags()) {
     const bool is_bool = flag->IsOfType<bool>();
-    const std::string shown = flag->DefaultValue();
+    const std::string shown = flag->CurrentValue();
     absl::StrAppendFormat(&text, "  --%s%s\n      %s (default: %s)\n",
                           is_bool ? "[no]" : "", flag->Name(), flag->Help(),
                           shown.empty() ? "none" : shown);
@@ -146,12 +146,13 @@ std::vector<std::string> ParseFlagsOrExit(int argc, char** argv,
                                           std::string_view usage) {
   SetProgramName(name);
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const std::string help = HelpText(usage);  // before flags are set
   absl::StatusOr<CommandLine> line = ParseFlags(args);
   if (!line.ok()) {
     PrintError(line.status());
     std::exit(kExitUsage);
   }
-  if (line->help) ExitWith(HelpText(usage));
+  if (line->help) ExitWith(help);
   if (line->version) {
     ExitWith(absl::StrFormat("%s (ksweep) %s\n", name, KSWEEP_VERSION));
   }

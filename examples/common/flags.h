@@ -35,7 +35,8 @@ struct CommandLine {
 // InvalidArgument names the flag and the remedy. Flags before it stay set.
 absl::StatusOr<CommandLine> ParseFlags(absl::Span<const std::string> args);
 
-// `usage`, then the flags of this program with their defaults.
+// `usage`, then the flags of this program with the values that they have, so
+// that a program can set defaults of its own before.
 std::string HelpText(std::string_view usage);
 
 // The requests of the command line. Answers --help and --version, and wrong

@@ -15,6 +15,7 @@ import sys
 import unittest
 
 import calltrace_vm
+import watcher_vm
 
 HERE = pathlib.Path(__file__).resolve().parent
 VM_RUN = HERE.parent / "vm" / "run"
@@ -70,7 +71,7 @@ part nobody; su -s /bin/sh nobody -c 'PATH=/t/bin:/bin funccount --duration=0.1 
 """
 
 PROGRAMS = ("errtrace", "calltrace", "funccount", "funclatency", "resolve",
-            "session_minimal")
+            "session_minimal", "watcher")
 # The kinds behind each way to attach entry and return; auto by the kernel.
 SESSION = ["kprobe.session"]
 PAIRS = {"--pair": ["kretprobe.multi", "kprobe.multi"],
@@ -92,7 +93,7 @@ def run_guest():
          "--program=%s" % (BUILD / "selftests" / "kernel" / "trigger")]
         + ["--program=%s" % (BUILD / "examples" / name) for name in PROGRAMS]
         + ["--program=%s" % (BUILD / "selftests" / "examples" / "loopback")]
-        + ["--", "sh", "-c", GUEST + calltrace_vm.GUEST],
+        + ["--", "sh", "-c", GUEST + calltrace_vm.GUEST + watcher_vm.GUEST],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     parts = {"stderr": done.stderr}
@@ -123,8 +124,8 @@ class Examples(unittest.TestCase):
         if "CONFIG_" not in cls.parts.get("config", ""):
             raise RuntimeError("the guest did not run: " + cls.parts["stderr"])
         cls.fprobe = "\nCONFIG_FPROBE=y" in cls.parts["config"]
-        calltrace_vm.Calltrace.parts = cls.parts
-        calltrace_vm.Calltrace.fprobe = cls.fprobe
+        for tests in (calltrace_vm.Calltrace, watcher_vm.Watcher):
+            tests.parts, tests.fprobe = cls.parts, cls.fprobe
 
     def json_of(self, part):
         try:
@@ -359,7 +360,7 @@ def main():
     load = unittest.defaultTestLoader.loadTestsFromTestCase
     # In this order: the first boots the guest.
     suite = unittest.TestSuite(
-        [load(Examples), load(calltrace_vm.Calltrace)])
+        [load(Examples), load(calltrace_vm.Calltrace), load(watcher_vm.Watcher)])
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
     failed = len(result.failures) + len(result.errors)
     passed = result.testsRun - failed - len(result.skipped)
