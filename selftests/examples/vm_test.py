@@ -15,6 +15,7 @@ import sys
 import unittest
 
 import calltrace_vm
+import fentry_args_vm
 import watcher_vm
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -70,8 +71,8 @@ part nobody_latency; su -s /bin/sh nobody -c 'PATH=/t/bin:/bin funclatency --dur
 part nobody; su -s /bin/sh nobody -c 'PATH=/t/bin:/bin funccount --duration=0.1 "vfs_*"' 2>&1; echo "code $?"
 """
 
-PROGRAMS = ("errtrace", "calltrace", "funccount", "funclatency", "resolve",
-            "session_minimal", "watcher")
+PROGRAMS = ("errtrace", "calltrace", "fentry_args", "funccount", "funclatency",
+            "resolve", "session_minimal", "watcher")
 # The kinds behind each way to attach entry and return; auto by the kernel.
 SESSION = ["kprobe.session"]
 PAIRS = {"--pair": ["kretprobe.multi", "kprobe.multi"],
@@ -93,7 +94,8 @@ def run_guest():
          "--program=%s" % (BUILD / "selftests" / "kernel" / "trigger")]
         + ["--program=%s" % (BUILD / "examples" / name) for name in PROGRAMS]
         + ["--program=%s" % (BUILD / "selftests" / "examples" / "loopback")]
-        + ["--", "sh", "-c", GUEST + calltrace_vm.GUEST + watcher_vm.GUEST],
+        + ["--", "sh", "-c", GUEST + calltrace_vm.GUEST + watcher_vm.GUEST
+           + fentry_args_vm.GUEST],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     parts = {"stderr": done.stderr}
@@ -126,6 +128,8 @@ class Examples(unittest.TestCase):
         cls.fprobe = "\nCONFIG_FPROBE=y" in cls.parts["config"]
         for tests in (calltrace_vm.Calltrace, watcher_vm.Watcher):
             tests.parts, tests.fprobe = cls.parts, cls.fprobe
+        fentry_args_vm.FentryArgs.parts = cls.parts
+        fentry_args_vm.FentryArgs.multi = "yes" in cls.parts.get("fa_multi", "")
 
     def json_of(self, part):
         try:
@@ -360,7 +364,8 @@ def main():
     load = unittest.defaultTestLoader.loadTestsFromTestCase
     # In this order: the first boots the guest.
     suite = unittest.TestSuite(
-        [load(Examples), load(calltrace_vm.Calltrace), load(watcher_vm.Watcher)])
+        [load(Examples), load(calltrace_vm.Calltrace), load(watcher_vm.Watcher),
+         load(fentry_args_vm.FentryArgs)])
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
     failed = len(result.failures) + len(result.errors)
     passed = result.testsRun - failed - len(result.skipped)
