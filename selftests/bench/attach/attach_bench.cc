@@ -2,11 +2,13 @@
 // detach: the attach benchmark of the kernel's selftests (prog_tests/
 // kprobe_multi_test.c), with the functions from ksweep::Resolve().
 //
-//   attach_bench                all parts but the last
+//   attach_bench                all parts but the last two
 //   attach_bench --runs         all functions in one link, for each kind
 //   attach_bench --ways         the core kernel in one link, in links of 1000,
 //                               and function by function, with ratios
 //   attach_bench --separate     50 links of one function each
+//   attach_bench --btf          100 to all functions by BTF id: a look through
+//                               kallsyms for each, fentry, fentry.multi
 //   attach_bench --libbpf       libbpf's own pattern attach, `*` and `vfs_*`,
 //                               with the libbpf that the loader finds
 //   attach_bench --json …       the same as one JSON object
@@ -66,6 +68,7 @@
 #include "absl/strings/str_format.h"
 #include "lib/base/abseil.h"
 #include "selftests/bench/attach/amount.h"
+#include "selftests/bench/attach/btf.h"
 #include "selftests/bench/attach/libbpf_patterns.h"
 #include "selftests/bench/attach/report.h"
 #include "selftests/bench/attach/runs.h"
@@ -87,6 +90,7 @@ constexpr Part kParts[] = {
     {"--runs", true, MeasureRuns},
     {"--ways", true, MeasureWays},
     {"--separate", true, MeasureSeparateLinks},
+    {"--btf", false, MeasureBtf},
     {"--libbpf", false, MeasureLibbpfPatterns},
 };
 

@@ -5,9 +5,12 @@
 
 #include <memory>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "attach_bench.skel.h"
 #include "ksweep/kind.h"
+#include "ksweep/resolve.h"
 
 namespace ksweep::bench {
 
@@ -15,6 +18,8 @@ class Nothing {
  public:
   // Prepared for `kind`.
   static absl::StatusOr<Nothing> Load(Kind kind);
+  // The same, and for a function of it, which fentry needs.
+  static absl::StatusOr<Nothing> Load(Kind kind, const Resolution& resolution);
 
   bpf_program* prog() const { return bpf_->progs.nothing; }
 
@@ -24,6 +29,9 @@ class Nothing {
       attach_bench_bpf::destroy(bpf);
     }
   };
+
+  static absl::StatusOr<Nothing> LoadPrepared(
+      absl::FunctionRef<absl::Status(bpf_program*)> prepare);
 
   Nothing() : bpf_(attach_bench_bpf::open()) {}
 
