@@ -59,8 +59,8 @@ class KernelFiles {
   std::string Path(KernelFile file) const;
   std::string FallbackPath(KernelFile file) const;
 
-  // The path of the BTF of a module, or of the core kernel if `module` is empty;
-  // empty if kBtfDir is disabled.
+  // The path of the BTF of a module, or of the core kernel if `module` is
+  // empty; empty if kBtfDir is disabled.
   std::string BtfPath(std::string_view module) const;
 
   // True for a file that Override() or Disable() was called for.

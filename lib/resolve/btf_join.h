@@ -45,8 +45,8 @@ struct BtfJoinInput {
 };
 
 // Sets Candidate::btf_match, of every candidate that may be traceable if a kind
-// needs BTF, and of those that a BTF request found. Opens the BTF of their owners and no other.
-// Fails only if kallsyms has to be read again and cannot.
+// needs BTF, and of those that a BTF request found. Opens the BTF of their
+// owners and no other. Fails only if kallsyms has to be read again and cannot.
 absl::Status JoinBtf(const BtfJoinInput& input, const SweepResult& sweep,
                      Candidates* candidates, BtfMatches* matches);
 

@@ -151,7 +151,6 @@ TEST(PrepareProgram, LoadedIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("loaded already"));
 }
 
-
 constexpr uint32_t kMultiTypes[] = {kBpfTraceFentryMulti, kBpfTraceFexitMulti,
                                     kBpfTraceFsessionMulti};
 

@@ -48,7 +48,8 @@ constexpr RootCase kRootCases[] = {
     {"copy/", "copy/", "copy/"},
     {"/some/root", "/some/root", "/some/root/"},
     {"/some/root/", "/some/root/", "/some/root/"},
-    {"/some/with space/\xff", "/some/with space/\xff", "/some/with space/\xff/"},
+    {"/some/with space/\xff", "/some/with space/\xff",
+     "/some/with space/\xff/"},
 };
 
 std::string Joined(std::string_view prefix, std::string_view path) {
