@@ -15,8 +15,11 @@ struct {
 	__type(value, struct fentry_args_spec);
 } specs SEC(".maps");
 
+/* The name that a skeleton is to have for it: C++ knows no _Bool. */
+typedef _Bool bool;
+
 /* True while everything is attached and `specs` is filled in. */
-_Bool ready;
+bool ready;
 /* Only this process; 0: all. */
 const volatile __u32 only_pid;
 /* fentry_args itself, whose own calls would never end. */

@@ -9,8 +9,11 @@ struct {
 	__type(value, __u64);
 } calls SEC(".maps");
 
+/* The name that a skeleton is to have for it: C++ knows no _Bool. */
+typedef _Bool bool;
+
 /* True while everything is attached, see AttachOptions::ready. */
-_Bool ready;
+bool ready;
 /* Only this process; 0: all. */
 const volatile __u32 only_pid;
 

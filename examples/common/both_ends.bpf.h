@@ -26,8 +26,11 @@ static int on_entry(void *ctx, __u32 slot, __u64 *data);
  */
 static void on_return(void *ctx, __u32 slot, __u64 data);
 
+/* The name that a skeleton is to have for it: C++ knows no _Bool. */
+typedef _Bool bool;
+
 /* True while everything is attached, see AttachOptions::ready. */
-_Bool ready;
+bool ready;
 /* Only this process; 0: all. */
 const volatile __u32 only_pid;
 /* Calls that a pair cannot follow: too many threads at once, or too deep. */

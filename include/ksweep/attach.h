@@ -161,7 +161,8 @@ struct AttachOptions {
   // allowed, for the whole process. Otherwise too low a limit fails before
   // anything is attached, with need and have.
   bool raise_fd_limit = false;
-  // A switch in the data of the BPF object, as `&skel->bss->ready`, that the
+  // A switch in the data of the BPF object, as `&skel->bss->ready` of a `bool
+  // ready;` (with `typedef _Bool bool;`, for the skeleton's sake), that the
   // program returns early on while it is false. It is false during the attach
   // and true as soon as everything is attached, so that no event comes before
   // that, also none from attaching to parts for a moment; and false again
