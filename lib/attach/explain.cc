@@ -32,8 +32,12 @@ absl::Status ExplainFailure(const absl::Status& status, Kind kind,
                             Features& features) {
   const int err = ErrnoOf(status);
   if (!MayMeanNoSuchKind(err)) return status;
-  features.Remember(kind, err);
-  const Feature feature = features.Find(kind);
+  // Asked first: what it answers says more than the errno that is known.
+  Feature feature = features.Find(kind);
+  if (feature.support != Support::kNo) {
+    features.Remember(kind, err);
+    feature = features.Find(kind);
+  }
   if (feature.support != Support::kNo) return status;
   return Annotate(WithCode(status, absl::StatusCode::kUnimplemented),
                   absl::StrFormat("the kernel cannot attach %s (%s)",

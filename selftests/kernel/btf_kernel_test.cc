@@ -105,9 +105,13 @@ TEST(BtfHere, EveryIdOfTheCoreInOneSweep) {
   EXPECT_GT(several, 50u);
   EXPECT_GT(r->targets().size(), 30000u);
 
+  // A filter list without addresses (before Linux 6.5) is joined by counting
+  // the functions of a name, and BTF ids ask for some of these only.
+  const bool counts_names = r->stats().filter_list == ListState::kNames;
   for (const FileStats& file : r->stats().files) {
     EXPECT_EQ(file.opens, 1u) << file.path;
-    EXPECT_EQ(file.passes, 1u) << file.path;
+    const bool read_again = counts_names && file.path == "proc/kallsyms";
+    EXPECT_EQ(file.passes, read_again ? 2u : 1u) << file.path;
   }
   ASSERT_EQ(r->stats().files.size(), 3u);
   EXPECT_EQ(r->stats().files[2].path, "sys/kernel/btf/vmlinux");
