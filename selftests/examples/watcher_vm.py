@@ -7,6 +7,8 @@ import unittest
 # Run by vm_test.GUEST's shell; each part is in `parts` of the tests.
 GUEST = r"""
 dummy=$(grep '/dummy\.ko$' /vm/modules)
+# A watcher that ended, as without kprobe.multi, takes no commands.
+trap '' PIPE
 # Waits until the watcher's output has $2 lines that begin with $1, or it ended.
 lines() {
 	i=0
@@ -47,6 +49,7 @@ device; rmmod dummy; echo "single kprobes: rmmod $?"; lines '- dummy: ' 1
 insmod $dummy numdummies=0; lines '+ dummy: ' 2; device
 echo quit >&9
 end watch_single
+trap - PIPE
 part watch_ended
 """
 
