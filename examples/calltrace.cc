@@ -508,19 +508,14 @@ absl::Status CheckFlags() {
   return CheckTimes();
 }
 
-int FailUsage(const absl::Status& status) {
-  PrintError(status);
-  return kExitUsage;
-}
-
 int Main(const std::vector<std::string>& requests) {
   absl::Status status = CheckFlags();
-  if (!status.ok()) return FailUsage(status);
+  if (!status.ok()) return WrongUsage(status);
   absl::StatusOr<Query> query = ReadQuery(requests);
-  if (!query.ok()) return FailUsage(query.status());
+  if (!query.ok()) return WrongUsage(query.status());
   ShowLibbpfMessages(absl::GetFlag(FLAGS_verbose));
   const absl::StatusOr<std::vector<ksweep::Kind>> kinds = ChooseBothEnds();
-  if (!kinds.ok()) return FailUsage(kinds.status());
+  if (!kinds.ok()) return WrongUsage(kinds.status());
   SetKinds(*kinds, &*query);
   // Requests of --requests=FILE come before those of the command line.
   const size_t entry_request =

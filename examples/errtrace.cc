@@ -282,11 +282,6 @@ int Run(Query query, const std::vector<ksweep::Kind>& kinds) {
   return written ? kExitOk : kExitFailed;
 }
 
-int WrongUsage(const absl::Status& status) {
-  PrintError(status);
-  return kExitUsage;
-}
-
 int Main(const std::vector<std::string>& requests) {
   absl::Status status = CheckTimes();
   if (!status.ok()) return WrongUsage(status);

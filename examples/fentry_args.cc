@@ -349,8 +349,7 @@ int Main(const std::vector<std::string>& requests) {
       status.ok() ? ReadQuery(requests) : absl::StatusOr<Query>(status);
   if (query.ok()) status = SetKinds(&*query);
   if (!query.ok() || !status.ok()) {
-    PrintError(query.ok() ? status : query.status());
-    return kExitUsage;
+    return WrongUsage(query.ok() ? status : query.status());
   }
   ShowLibbpfMessages(absl::GetFlag(FLAGS_verbose));
   return Run(*std::move(query));

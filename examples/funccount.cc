@@ -205,16 +205,10 @@ int Main(std::vector<std::string> requests) {
   const absl::Status status = CheckTimes();
   absl::StatusOr<Query> query =
       status.ok() ? ReadQuery(requests) : absl::StatusOr<Query>(status);
-  if (!query.ok()) {
-    PrintError(query.status());
-    return kExitUsage;
-  }
+  if (!query.ok()) return WrongUsage(query.status());
   ShowLibbpfMessages(absl::GetFlag(FLAGS_verbose));
   const absl::StatusOr<Kind> kind = ReadCounterKind();
-  if (!kind.ok()) {
-    PrintError(kind.status());
-    return kExitUsage;
-  }
+  if (!kind.ok()) return WrongUsage(kind.status());
   return check ? Check(*std::move(query), *kind)
                : Run(*std::move(query), *kind);
 }

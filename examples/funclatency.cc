@@ -226,11 +226,6 @@ absl::StatusOr<LatencyView> ReadView() {
   return view;
 }
 
-int WrongUsage(const absl::Status& status) {
-  PrintError(status);
-  return kExitUsage;
-}
-
 int Main(const std::vector<std::string>& requests) {
   const absl::StatusOr<LatencyView> view = ReadView();
   if (!view.ok()) return WrongUsage(view.status());

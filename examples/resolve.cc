@@ -141,9 +141,6 @@ int main(int argc, char** argv) {
   const std::vector<std::string> args =
       examples::ParseFlagsOrExit(argc, argv, "resolve", examples::kUsage);
   absl::StatusOr<examples::Query> query = examples::ReadQuery(args);
-  if (!query.ok()) {
-    examples::PrintError(query.status());
-    return examples::kExitUsage;
-  }
+  if (!query.ok()) return examples::WrongUsage(query.status());
   return examples::Run(*std::move(query));
 }

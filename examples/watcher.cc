@@ -355,8 +355,7 @@ int Main(const std::vector<std::string>& requests) {
       status.ok() ? ReadQuery(requests) : absl::StatusOr<Query>(status);
   const absl::StatusOr<Kind> kind = ReadCounterKind();
   if (!query.ok() || !kind.ok()) {
-    PrintError(query.ok() ? kind.status() : query.status());
-    return kExitUsage;
+    return WrongUsage(query.ok() ? kind.status() : query.status());
   }
   ShowLibbpfMessages(absl::GetFlag(FLAGS_verbose));
   return Run(*std::move(query), *kind);

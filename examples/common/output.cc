@@ -43,4 +43,9 @@ void PrintError(const absl::Status& status) {
   PrintMessage({status.message().data(), status.message().size()});
 }
 
+int WrongUsage(const absl::Status& status) {
+  PrintError(status);
+  return kExitUsage;
+}
+
 }  // namespace examples

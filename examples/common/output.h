@@ -30,6 +30,9 @@ void PrintMessage(std::string_view message);
 // The same for a failure.
 void PrintError(const absl::Status& status);
 
+// The same for wrong flags and requests; returns the exit code for them.
+int WrongUsage(const absl::Status& status);
+
 }  // namespace examples
 
 #endif  // KSWEEP_EXAMPLES_COMMON_OUTPUT_H_
