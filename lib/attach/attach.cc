@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_format.h"
 #include "ksweep/features.h"
-#include "lib/attach/arrange.h"
 #include "lib/attach/attacher.h"
 #include "lib/attach/explain.h"
-#include "lib/attach/prepare.h"
+#include "lib/attach/linking/arrange.h"
+#include "lib/attach/programs/prepare.h"
 #include "lib/base/abseil.h"
 #include "lib/base/clock.h"
 #include "lib/base/errno_status.h"

@@ -16,9 +16,9 @@
 #include "ksweep/kernel_files.h"
 #include "ksweep/resolve.h"
 #include "lib/attach/attachment_state.h"
-#include "lib/attach/group_linker.h"
-#include "lib/attach/metered_sys.h"
-#include "lib/attach/refusals.h"
+#include "lib/attach/linking/group_linker.h"
+#include "lib/attach/linking/metered_sys.h"
+#include "lib/attach/linking/refusals.h"
 #include "lib/base/bpf_sys.h"
 #include "lib/base/perf_sys.h"
 

@@ -5,12 +5,12 @@
 
 #include "absl/strings/str_format.h"
 #include "lib/attach/attachment_state.h"
-#include "lib/attach/link_info.h"
-#include "lib/attach/parallel_links.h"
-#include "lib/attach/pin.h"
-#include "lib/attach/prepare.h"
-#include "lib/attach/read_back.h"
-#include "lib/attach/update.h"
+#include "lib/attach/linking/link_info.h"
+#include "lib/attach/linking/parallel_links.h"
+#include "lib/attach/live/pin.h"
+#include "lib/attach/live/read_back.h"
+#include "lib/attach/live/update.h"
+#include "lib/attach/programs/prepare.h"
 #include "lib/base/abseil.h"
 
 namespace ksweep {

@@ -15,7 +15,7 @@
 #include "ksweep/kernel_files.h"
 #include "ksweep/link.h"
 #include "ksweep/resolve.h"
-#include "lib/attach/program_image.h"
+#include "lib/attach/programs/program_image.h"
 #include "lib/base/bpf_sys.h"
 #include "lib/base/perf_sys.h"
 #include "lib/base/unique_fd.h"

@@ -22,9 +22,9 @@
 #include "gtest/gtest.h"
 #include "ksweep/features.h"
 #include "ksweep/status.h"
-#include "lib/attach/choose_kind.h"
-#include "lib/attach/fd_budget.h"
-#include "lib/attach/perf_kprobe.h"
+#include "lib/attach/kinds/fd_budget.h"
+#include "lib/attach/kinds/perf_kprobe.h"
+#include "lib/attach/programs/choose_kind.h"
 #include "selftests/kernel/kernel_test_util.h"
 #include "selftests/testing/fake_kernel.h"
 

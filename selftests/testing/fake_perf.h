@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/attach/kprobe_pmu.h"
+#include "lib/attach/kinds/kprobe_pmu.h"
 #include "lib/base/bpf_sys.h"
 #include "lib/base/perf_sys.h"
 #include "lib/base/unique_fd.h"

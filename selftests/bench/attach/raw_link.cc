@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "lib/attach/kprobe_multi.h"
-#include "lib/attach/prepare.h"
+#include "lib/attach/kinds/kprobe_multi.h"
+#include "lib/attach/programs/prepare.h"
 #include "lib/base/bpf_sys.h"
 
 namespace ksweep::bench {

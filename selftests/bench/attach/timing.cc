@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "lib/attach/link_info.h"
+#include "lib/attach/linking/link_info.h"
 #include "lib/base/bpf_sys.h"
 #include "lib/base/clock.h"
 

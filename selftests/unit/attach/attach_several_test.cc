@@ -11,7 +11,7 @@
 
 #include "ksweep/attach.h"
 #include "ksweep/status.h"
-#include "lib/attach/arrange.h"
+#include "lib/attach/linking/arrange.h"
 #include "lib/base/bpf_sys.h"
 #include "selftests/testing/fake_bpf.h"
 #include "selftests/unit/attach/attach_fixture.h"

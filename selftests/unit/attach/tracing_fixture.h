@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "lib/attach/attacher.h"
-#include "lib/attach/program_image.h"
+#include "lib/attach/programs/program_image.h"
 #include "selftests/testing/fake_tracing.h"
 #include "selftests/unit/attach/attach_fixture.h"
 
