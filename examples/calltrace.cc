@@ -51,13 +51,8 @@
 // for ui.perfetto.dev. (Linux 7.3.4 in a virtual machine without hardware help:
 // a real one is far faster.)
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
-#include <errno.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -74,23 +69,21 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "calltrace/call.h"
+#include "calltrace/call_reader.h"
 #include "calltrace/call_tree.h"
 #include "calltrace/function_names.h"
 #include "calltrace/outputs.h"
+#include "calltrace/totals.h"
+#include "calltrace/tracer.h"
 #include "common/both_ends.h"
-#include "common/bpf_errors.h"
 #include "common/end_signals.h"
 #include "common/flags.h"
 #include "common/output.h"
-#include "common/percpu.h"
 #include "common/progress.h"
 #include "common/requests.h"
 #include "common/run_time.h"
 #include "common/table.h"
 #include "common/tool.h"
-// The skeletons.
-#include "calltrace.ctx.skel.h"
-#include "calltrace.skel.h"
 #include "ksweep/attach.h"
 #include "ksweep/resolve.h"
 
@@ -132,139 +125,6 @@ uint64_t MonotonicNs() {
          static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The BPF programs and their maps.
-class Tracer {
- public:
-  static absl::StatusOr<Tracer> Load(const std::vector<ksweep::Kind>& kinds,
-                                     size_t function_cnt) {
-    auto skeleton = OpenBothEnds<calltrace_bpf, calltrace_ctx_bpf>(
-        calltrace_bpf__create_skeleton);
-    if (!skeleton.ok()) return skeleton.status();
-    Tracer tracer;
-    tracer.bpf_ = *std::move(skeleton);
-    const auto& progs = tracer.bpf_->progs;
-    auto programs =
-        PrepareBothEnds({progs.both_ends, progs.at_entry, progs.at_return,
-                         tracer.bpf_->maps.frames_of},
-                        kinds);
-    if (!programs.ok()) return programs.status();
-    tracer.programs_ = *std::move(programs);
-    const int err = tracer.LoadObject(static_cast<uint32_t>(function_cnt));
-    if (err != 0) return LoadError(-err);
-    return tracer;
-  }
-
-  const std::vector<ksweep::KindProgram>& programs() const { return programs_; }
-  bool* ready() { return &bpf_->bss->ready; }
-  int calls_fd() const { return bpf_map__fd(bpf_->maps.calls); }
-
-  // Nothing is recorded before an entry function is known.
-  absl::Status SetEntry(uint32_t slot) {
-    const uint8_t yes = 1;
-    const int err = bpf_map_update_elem(bpf_map__fd(bpf_->maps.is_entry), &slot,
-                                        &yes, BPF_ANY);
-    if (err == 0) return absl::OkStatus();
-    return absl::InternalError(absl::StrFormat(
-        "cannot tell the BPF program its entry functions: %s", strerror(-err)));
-  }
-
-  // By reason, see calltrace_lost.
-  absl::StatusOr<std::vector<uint64_t>> ReadLost() const {
-    absl::StatusOr<std::vector<uint64_t>> lost =
-        SumPerCpu(bpf_map__fd(bpf_->maps.lost), CALLTRACE_LOST_CNT);
-    if (lost.ok()) (*lost)[CALLTRACE_LOST_THREADS] += bpf_->bss->lost_entries;
-    return lost;
-  }
-
-  // Threads that are in an entry function.
-  template <typename Visit>
-  void ForEachThread(Visit visit) const {
-    const int fd = bpf_map__fd(bpf_->maps.threads);
-    uint64_t key = 0;
-    const uint64_t* last = nullptr;
-    calltrace_thread thread = {};
-    while (bpf_map_get_next_key(fd, last, &key) == 0) {
-      if (bpf_map_lookup_elem(fd, &key, &thread) == 0) visit(key, thread);
-      last = &key;
-    }
-  }
-
- private:
-  int LoadObject(uint32_t function_cnt) {
-    const uint32_t buffer_bytes = absl::GetFlag(FLAGS_buffer) << 20;
-    bpf_->rodata->only_pid = absl::GetFlag(FLAGS_pid);
-    bpf_->rodata->own_pid = static_cast<uint32_t>(getpid());
-    bpf_->rodata->wakeup_bytes = buffer_bytes / 4;
-    bpf_->rodata->max_depth = absl::GetFlag(FLAGS_max_depth);
-    int err = bpf_map__set_max_entries(bpf_->maps.is_entry, function_cnt);
-    if (err == 0)
-      err = bpf_map__set_max_entries(bpf_->maps.calls, buffer_bytes);
-    if (err == 0) err = calltrace_bpf__load(bpf_.get());
-    return err;
-  }
-
-  ksweep::SessionSkeleton<calltrace_bpf> bpf_;
-  std::vector<ksweep::KindProgram> programs_;
-};
-
-// Reads what the BPF program tells.
-class CallReader {
- public:
-  static absl::StatusOr<std::unique_ptr<CallReader>> Create(
-      int fd, CallTrees::Sink sink) {
-    auto reader = std::make_unique<CallReader>(std::move(sink));
-    reader->ring_.reset(ring_buffer__new(fd, OnRecord, reader.get(), nullptr));
-    if (reader->ring_ != nullptr) return reader;
-    return absl::InternalError(
-        absl::StrFormat("cannot map the ring buffer: %s", strerror(errno)));
-  }
-
-  explicit CallReader(CallTrees::Sink sink) : trees_(std::move(sink)) {}
-
-  // Waits some time, or until there is much to read, and reads it.
-  void Poll() {
-    constexpr int kMilliseconds = 100;
-    if (ring_buffer__poll(ring_.get(), kMilliseconds) == 0) {
-      ring_buffer__consume(ring_.get());  // what waits without a wakeup
-    }
-  }
-
-  // Reads all, once nothing is added any more.
-  void Drain() {
-    while (ring_buffer__consume(ring_.get()) == kPause) {
-    }
-  }
-
-  CallTrees& trees() { return trees_; }
-
- private:
-  struct Free {
-    void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-  };
-
-  // libbpf reads as long as there is more, which with much to trace may be
-  // always: an error makes it pause.
-  static constexpr int kPause = -EINTR;
-  static constexpr uint32_t kPauseAfter = 10'000;
-
-  static int OnRecord(void* context, void* data, size_t size) {
-    auto* reader = static_cast<CallReader*>(context);
-    CallTrees& trees = reader->trees_;
-    if (size < sizeof(calltrace_root)) {
-      trees.Add(*static_cast<const calltrace_call*>(data));
-    } else {
-      const auto& root = *static_cast<const calltrace_root*>(data);
-      trees.AddRoot(root.call,
-                    {root.comm, strnlen(root.comm, sizeof(root.comm))});
-    }
-    return ++reader->records_ % kPauseAfter == 0 ? kPause : 0;
-  }
-
-  CallTrees trees_;
-  uint32_t records_ = 0;
-  std::unique_ptr<ring_buffer, Free> ring_;
-};
-
 FunctionNames NamesOf(const ksweep::Attachment& attachment) {
   std::vector<std::string> names;
   for (uint32_t slot = 0; slot < attachment.targets().size(); ++slot) {
@@ -294,50 +154,6 @@ uint64_t CpuTimeNs() {
            static_cast<uint64_t>(time.tv_usec) * 1'000;
   };
   return ns(usage.ru_utime) + ns(usage.ru_stime);
-}
-
-// What tracing came to and what it cost.
-struct Totals {
-  double seconds = 0;
-  int64_t detach_ns = 0;
-  std::vector<uint64_t> lost;  // by calltrace_lost
-  Missed missed;
-  RunTime run_time;
-  uint64_t cpu_ns = 0;  // of this process
-
-  uint64_t lost_calls() const {
-    return lost[CALLTRACE_LOST_FULL] + lost[CALLTRACE_LOST_THREADS];
-  }
-};
-
-std::string TotalsText(const CallTrees& trees, const Totals& totals) {
-  std::string text = absl::StrFormat(
-      "\n%s in %s, %.2f s, detached in %s\n"
-      "lost %s: %s as the buffer was full, %s in too many threads\n",
-      Count(trees.call_cnt(), "call"), Count(trees.tree_cnt(), "tree"),
-      totals.seconds, Milliseconds(totals.detach_ns),
-      Count(totals.lost_calls(), "call"),
-      WithCommas(totals.lost[CALLTRACE_LOST_FULL]),
-      WithCommas(totals.lost[CALLTRACE_LOST_THREADS]));
-  if (const uint64_t deep = totals.lost[CALLTRACE_LOST_DEEP]; deep > 0) {
-    absl::StrAppendFormat(&text, "%s too deep\n", Count(deep, "call"));
-  }
-  if (trees.missed_cnt() > 0) {
-    absl::StrAppendFormat(&text, "%s missed\n",
-                          Count(trees.missed_cnt(), "return"));
-  }
-  text += MissedText(totals.missed, "hit");
-  const RunTime& run = totals.run_time;
-  absl::StrAppendFormat(
-      &text,
-      "overhead: %s of BPF programs in %s (%.0f ns each), %s of CPU time for "
-      "reading\n",
-      Count(run.runs, "run"), Milliseconds(static_cast<int64_t>(run.ns)),
-      run.runs == 0
-          ? 0.0
-          : static_cast<double>(run.ns) / static_cast<double>(run.runs),
-      Milliseconds(static_cast<int64_t>(totals.cpu_ns)));
-  return text;
 }
 
 // Reads until the end. Cancelled if stdout cannot be written.
@@ -447,7 +263,11 @@ int Run(Query query, const std::vector<ksweep::Kind>& kinds,
   absl::Status status = CheckEntry(resolution, entry_request);
   if (status.ok()) status = CheckCount(kinds, function_cnt);
   if (!status.ok()) return Fail(status);
-  absl::StatusOr<Tracer> tracer = Tracer::Load(kinds, function_cnt);
+  absl::StatusOr<Tracer> tracer =
+      Tracer::Load(kinds, {.function_cnt = static_cast<uint32_t>(function_cnt),
+                           .buffer_bytes = absl::GetFlag(FLAGS_buffer) << 20,
+                           .max_depth = absl::GetFlag(FLAGS_max_depth),
+                           .only_pid = absl::GetFlag(FLAGS_pid)});
   if (!tracer.ok()) return FailedToAttach(tracer.status());
 
   HoldEndSignals();
@@ -511,19 +331,15 @@ absl::Status CheckFlags() {
 int Main(const std::vector<std::string>& requests) {
   absl::Status status = CheckFlags();
   if (!status.ok()) return WrongUsage(status);
-  absl::StatusOr<Query> query = ReadQuery(requests);
-  if (!query.ok()) return WrongUsage(query.status());
-  ShowLibbpfMessages(absl::GetFlag(FLAGS_verbose));
-  const absl::StatusOr<std::vector<ksweep::Kind>> kinds = ChooseBothEnds();
-  if (!kinds.ok()) return WrongUsage(kinds.status());
-  SetKinds(*kinds, &*query);
+  absl::StatusOr<BothEndsQuery> wanted = ReadBothEndsQuery(requests);
+  if (!wanted.ok()) return WrongUsage(wanted.status());
   // Requests of --requests=FILE come before those of the command line.
   const size_t entry_request =
-      requests.empty() ? 0 : query->requests.size() - requests.size();
+      requests.empty() ? 0 : wanted->query.requests.size() - requests.size();
   const std::string title =
       absl::StrFormat("calltrace %s", absl::StrJoin(requests, " "));
-  return Run(*std::move(query), *kinds, static_cast<uint32_t>(entry_request),
-             title);
+  return Run(std::move(wanted->query), wanted->kinds,
+             static_cast<uint32_t>(entry_request), title);
 }
 
 }  // namespace

@@ -110,25 +110,20 @@ ErrorChain ToChain(const ChainEvent& event) {
 class Tracer {
  public:
   static absl::StatusOr<Tracer> Load(const std::vector<ksweep::Kind>& kinds) {
-    auto skeleton = OpenBothEnds<errtrace_bpf, errtrace_ctx_bpf>(
-        errtrace_bpf__create_skeleton);
-    if (!skeleton.ok()) return skeleton.status();
+    auto bpf = OpenBothEnds<errtrace_bpf, errtrace_ctx_bpf>(
+        errtrace_bpf__create_skeleton, kinds);
+    if (!bpf.ok()) return bpf.status();
     Tracer tracer;
-    tracer.bpf_ = *std::move(skeleton);
-    const auto& progs = tracer.bpf_->progs;
-    auto programs =
-        PrepareBothEnds({progs.both_ends, progs.at_entry, progs.at_return,
-                         tracer.bpf_->maps.frames_of},
-                        kinds);
-    if (!programs.ok()) return programs.status();
-    tracer.programs_ = *std::move(programs);
+    tracer.bpf_ = *std::move(bpf);
     tracer.bpf_->rodata->only_pid = absl::GetFlag(FLAGS_pid);
     const int err = errtrace_bpf__load(tracer.bpf_.get());
     if (err != 0) return LoadError(-err);
     return tracer;
   }
 
-  const std::vector<ksweep::KindProgram>& programs() const { return programs_; }
+  const std::vector<ksweep::KindProgram>& programs() const {
+    return bpf_.programs;
+  }
   bool* ready() { return &bpf_->bss->ready; }
   int events_fd() const { return bpf_map__fd(bpf_->maps.events); }
 
@@ -138,8 +133,7 @@ class Tracer {
   }
 
  private:
-  ksweep::SessionSkeleton<errtrace_bpf> bpf_;
-  std::vector<ksweep::KindProgram> programs_;
+  BothEnds<errtrace_bpf> bpf_;
 };
 
 // Takes chains as they come, and prints them unless --json.
@@ -254,7 +248,6 @@ absl::StatusOr<ErrorResult> TraceErrors(Tracer& tracer,
 
 int Run(Query query, const std::vector<ksweep::Kind>& kinds) {
   Progress progress;
-  SetKinds(kinds, &query);
   const ksweep::Resolution resolution =
       ResolveOrExit(std::move(query), progress);
   absl::Status status = CheckCount(kinds, resolution.targets().size());
@@ -285,12 +278,9 @@ int Run(Query query, const std::vector<ksweep::Kind>& kinds) {
 int Main(const std::vector<std::string>& requests) {
   absl::Status status = CheckTimes();
   if (!status.ok()) return WrongUsage(status);
-  absl::StatusOr<Query> query = ReadQuery(requests);
-  if (!query.ok()) return WrongUsage(query.status());
-  ShowLibbpfMessages(absl::GetFlag(FLAGS_verbose));
-  const absl::StatusOr<std::vector<ksweep::Kind>> kinds = ChooseBothEnds();
-  if (!kinds.ok()) return WrongUsage(kinds.status());
-  return Run(*std::move(query), *kinds);
+  absl::StatusOr<BothEndsQuery> wanted = ReadBothEndsQuery(requests);
+  if (!wanted.ok()) return WrongUsage(wanted.status());
+  return Run(std::move(wanted->query), wanted->kinds);
 }
 
 }  // namespace

@@ -85,18 +85,11 @@ class Timer {
  public:
   static absl::StatusOr<Timer> Load(const std::vector<ksweep::Kind>& kinds,
                                     size_t function_cnt) {
-    auto skeleton = OpenBothEnds<funclatency_bpf, funclatency_ctx_bpf>(
-        funclatency_bpf__create_skeleton);
-    if (!skeleton.ok()) return skeleton.status();
+    auto bpf = OpenBothEnds<funclatency_bpf, funclatency_ctx_bpf>(
+        funclatency_bpf__create_skeleton, kinds);
+    if (!bpf.ok()) return bpf.status();
     Timer timer;
-    timer.bpf_ = *std::move(skeleton);
-    const auto& progs = timer.bpf_->progs;
-    auto programs =
-        PrepareBothEnds({progs.both_ends, progs.at_entry, progs.at_return,
-                         timer.bpf_->maps.frames_of},
-                        kinds);
-    if (!programs.ok()) return programs.status();
-    timer.programs_ = *std::move(programs);
+    timer.bpf_ = *std::move(bpf);
     timer.bpf_->rodata->only_pid = absl::GetFlag(FLAGS_pid);
     int err = bpf_map__set_max_entries(timer.bpf_->maps.latencies,
                                        static_cast<uint32_t>(function_cnt));
@@ -105,7 +98,9 @@ class Timer {
     return timer;
   }
 
-  const std::vector<ksweep::KindProgram>& programs() const { return programs_; }
+  const std::vector<ksweep::KindProgram>& programs() const {
+    return bpf_.programs;
+  }
   bool* ready() { return &bpf_->bss->ready; }
 
   absl::StatusOr<std::vector<Latency>> Read(size_t function_cnt) const {
@@ -125,8 +120,7 @@ class Timer {
   }
 
  private:
-  ksweep::SessionSkeleton<funclatency_bpf> bpf_;
-  std::vector<ksweep::KindProgram> programs_;
+  BothEnds<funclatency_bpf> bpf_;
 };
 
 // Prints what came since the last time.
@@ -182,7 +176,6 @@ absl::StatusOr<LatencyResult> TimeCalls(Timer& timer,
 int Run(Query query, const std::vector<ksweep::Kind>& kinds,
         const LatencyView& view) {
   Progress progress;
-  SetKinds(kinds, &query);
   const ksweep::Resolution resolution =
       ResolveOrExit(std::move(query), progress);
   const size_t function_cnt = resolution.targets().size();
@@ -229,12 +222,9 @@ absl::StatusOr<LatencyView> ReadView() {
 int Main(const std::vector<std::string>& requests) {
   const absl::StatusOr<LatencyView> view = ReadView();
   if (!view.ok()) return WrongUsage(view.status());
-  absl::StatusOr<Query> query = ReadQuery(requests);
-  if (!query.ok()) return WrongUsage(query.status());
-  ShowLibbpfMessages(absl::GetFlag(FLAGS_verbose));
-  const absl::StatusOr<std::vector<ksweep::Kind>> kinds = ChooseBothEnds();
-  if (!kinds.ok()) return WrongUsage(kinds.status());
-  return Run(*std::move(query), *kinds, *view);
+  absl::StatusOr<BothEndsQuery> wanted = ReadBothEndsQuery(requests);
+  if (!wanted.ok()) return WrongUsage(wanted.status());
+  return Run(std::move(wanted->query), wanted->kinds, *view);
 }
 
 }  // namespace

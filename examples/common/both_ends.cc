@@ -51,9 +51,7 @@ std::string Joined(const std::vector<std::string>& names) {
   return text;
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<Kind>> ChooseBothEnds() {
+absl::StatusOr<std::vector<Kind>> ChooseKinds() {
   const bool pair = absl::GetFlag(FLAGS_pair);
   const std::vector<std::string> names = absl::GetFlag(FLAGS_kind);
   if (names == std::vector<std::string>{kAutoKind}) return BestWay(pair).kinds;
@@ -71,9 +69,18 @@ absl::StatusOr<std::vector<Kind>> ChooseBothEnds() {
       Joined(names), pair ? " --pair" : ""));
 }
 
-void SetKinds(absl::Span<const Kind> kinds, Query* query) {
+}  // namespace
+
+absl::StatusOr<BothEndsQuery> ReadBothEndsQuery(
+    const std::vector<std::string>& requests) {
+  absl::StatusOr<Query> query = ReadQuery(requests);
+  if (!query.ok()) return query.status();
+  ShowLibbpfMessages(absl::GetFlag(FLAGS_verbose));
+  absl::StatusOr<std::vector<Kind>> kinds = ChooseKinds();
+  if (!kinds.ok()) return kinds.status();
   query->options.kinds = {};
-  for (const Kind kind : kinds) query->options.kinds.Add(kind);
+  for (const Kind kind : *kinds) query->options.kinds.Add(kind);
+  return BothEndsQuery{*std::move(query), *std::move(kinds)};
 }
 
 absl::Status CheckCount(absl::Span<const Kind> kinds, uint64_t count) {

@@ -8,6 +8,8 @@
 #include <errno.h>
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/declare.h"
@@ -26,13 +28,17 @@ namespace examples {
 // Without kprobe.multi functions are attached one by one; not more than this.
 inline constexpr uint64_t kMaxOneByOne = 100;
 
-// kprobe.session; or kprobe.multi and kretprobe.multi; or kprobe and kretprobe:
-// by --kind and --pair, else the first that the kernel can. InvalidArgument for
-// another --kind.
-absl::StatusOr<std::vector<ksweep::Kind>> ChooseBothEnds();
+struct BothEndsQuery {
+  Query query;
+  // kprobe.session; or kprobe.multi and kretprobe.multi; or kprobe and
+  // kretprobe.
+  std::vector<ksweep::Kind> kinds;
+};
 
-// What to ask Resolve() for them.
-void SetKinds(absl::Span<const ksweep::Kind> kinds, Query* query);
+// Reads the requests as ReadQuery() does, for kinds by --kind and --pair, else
+// for the first that the kernel can. Errors are of wrong usage.
+absl::StatusOr<BothEndsQuery> ReadBothEndsQuery(
+    const std::vector<std::string>& requests);
 
 // InvalidArgument if that are too many functions for `kinds`.
 absl::Status CheckCount(absl::Span<const ksweep::Kind> kinds, uint64_t count);
@@ -53,11 +59,21 @@ struct BothEndsParts {
 absl::StatusOr<std::vector<ksweep::KindProgram>> PrepareBothEnds(
     const BothEndsParts& parts, absl::Span<const ksweep::Kind> kinds);
 
+// The programs, opened and prepared; to be loaded.
+template <typename Skeleton>
+struct BothEnds {
+  ksweep::SessionSkeleton<Skeleton> skeleton;
+  std::vector<ksweep::KindProgram> programs;  // for Attach()
+
+  Skeleton* get() const { return skeleton.get(); }
+  Skeleton* operator->() const { return skeleton.get(); }
+};
+
 // Opens the object that fits the kernel: without sessions either will do, as
 // long as the session program is not loaded. `create` is the first's
 // x_bpf__create_skeleton().
 template <typename Skeleton, typename CtxSkeleton>
-absl::StatusOr<ksweep::SessionSkeleton<Skeleton>> OpenBothEnds(
+absl::StatusOr<ksweep::SessionSkeleton<Skeleton>> OpenFittingSkeleton(
     int (*create)(Skeleton*)) {
   const absl::StatusOr<ksweep::SessionAbi> abi = ksweep::DetectSessionAbi();
   if (!abi.ok()) return abi.status();
@@ -67,6 +83,22 @@ absl::StatusOr<ksweep::SessionSkeleton<Skeleton>> OpenBothEnds(
   ksweep::SessionSkeleton<Skeleton> skeleton(Skeleton::open());
   if (skeleton == nullptr) return LoadError(errno);
   return skeleton;
+}
+
+// Opens it and prepares the programs that `kinds` need. They have the names of
+// BothEndsParts.
+template <typename Skeleton, typename CtxSkeleton>
+absl::StatusOr<BothEnds<Skeleton>> OpenBothEnds(
+    int (*create)(Skeleton*), absl::Span<const ksweep::Kind> kinds) {
+  auto skeleton = OpenFittingSkeleton<Skeleton, CtxSkeleton>(create);
+  if (!skeleton.ok()) return skeleton.status();
+  const auto& progs = (*skeleton)->progs;
+  auto programs =
+      PrepareBothEnds({progs.both_ends, progs.at_entry, progs.at_return,
+                       (*skeleton)->maps.frames_of},
+                      kinds);
+  if (!programs.ok()) return programs.status();
+  return BothEnds<Skeleton>{*std::move(skeleton), *std::move(programs)};
 }
 
 }  // namespace examples
