@@ -35,6 +35,11 @@ int64_t UnZigZag(uint64_t value) {
   return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
 }
 
+char ToUpper(char type) {
+  return type >= 'a' && type <= 'z' ? static_cast<char>(type - ('a' - 'A'))
+                                    : type;
+}
+
 }  // namespace
 
 void TypeRuns::Append(uint32_t offset, char type, std::string* packed) {
@@ -56,7 +61,7 @@ absl::StatusOr<TypeRuns> TypeRuns::Make(std::string_view packed) {
   return runs;
 }
 
-void TypeRuns::Find(uint32_t offset, Hint* hint) const {
+TypeRuns::Cursor TypeRuns::Find(uint32_t offset) const {
   // The last start not above `offset`, by halves and without a branch that
   // could be guessed wrong.
   const uint32_t* start = starts_.data();
@@ -65,14 +70,19 @@ void TypeRuns::Find(uint32_t offset, Hint* hint) const {
     start += half & -static_cast<size_t>(start[half] <= offset);
     cnt -= half;
   }
-  const auto i = static_cast<size_t>(start - starts_.data());
-  if (starts_.empty() || *start > offset) {
-    *hint = {0, starts_.empty() ? UINT32_MAX : *start, '?'};
-    return;
+  Cursor run;
+  run.to = UINT32_MAX;
+  if (starts_.empty()) return run;
+  if (*start > offset) {
+    run.to = *start;
+    return run;
   }
-  hint->from = *start;
-  hint->to = i + 1 == starts_.size() ? UINT32_MAX : start[1];
-  hint->type = types_[i];
+  const auto i = static_cast<size_t>(start - starts_.data());
+  run.from = *start;
+  if (i + 1 < starts_.size()) run.to = start[1];
+  run.lower = types_[i];
+  run.upper = ToUpper(types_[i]);
+  return run;
 }
 
 std::string Duplicates::Pack(const Lists& lists) {

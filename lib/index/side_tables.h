@@ -26,27 +26,28 @@ class TypeRuns {
 
   size_t size() const { return starts_.size(); }
 
-  // Where the last look-up ended, so that the next one can start there. Of no
-  // meaning to another table.
-  struct Hint {
+  // The run of the last look-up, which the next one mostly is in. Of no meaning
+  // to another table.
+  struct Cursor {
     uint32_t from = 0;
     uint32_t to = 0;  // past the last offset
-    char type = '?';
+    char lower = '?';
+    char upper = '?';
   };
 
-  char TypeAt(uint32_t offset, bool upper, Hint* hint = nullptr) const {
-    Hint fresh;
-    if (hint == nullptr) hint = &fresh;
-    if (offset - hint->from >= hint->to - hint->from) Find(offset, hint);
-    return upper ? ToUpper(hint->type) : hint->type;
+  char TypeAt(uint32_t offset, bool upper, Cursor* cursor) const {
+    if (offset - cursor->from >= cursor->to - cursor->from) {
+      *cursor = Find(offset);
+    }
+    return upper ? cursor->upper : cursor->lower;
+  }
+  char TypeAt(uint32_t offset, bool upper) const {
+    const Cursor run = Find(offset);
+    return upper ? run.upper : run.lower;
   }
 
  private:
-  static char ToUpper(char type) {
-    return type >= 'a' && type <= 'z' ? static_cast<char>(type - ('a' - 'A'))
-                                      : type;
-  }
-  void Find(uint32_t offset, Hint* hint) const;
+  Cursor Find(uint32_t offset) const;
 
   std::vector<uint32_t> starts_;
   std::vector<char> types_;

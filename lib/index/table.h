@@ -173,7 +173,7 @@ class Table {
     Walker(const Table& table, uint32_t segment);
 
     // Whether there are no more; also if the table is damaged.
-    bool done() const { return next_ == items_.size(); }
+    bool done() const { return next_ == ready_; }
     bool damaged() const { return damaged_; }
     // Of the next symbol.
     uint64_t addr() const { return base_ + items_[next_].compact; }
@@ -183,46 +183,50 @@ class Table {
     bool VisitBelow(uint64_t limit,
                     absl::FunctionRef<bool(const IndexSymbolView&)> visit);
     // Of the symbol that is visited.
-    const Entry& entry() const { return entry_; }
+    Entry entry() const { return {items_[next_].offset, items_[next_].is_pad}; }
 
    private:
     static constexpr size_t kBatch = 64;
 
-    struct ReadAhead {
-      Record record;
-      uint32_t offset;
-    };
+    // A symbol: a record, or the pad folded into it.
     struct Item {
-      uint64_t compact;
-      ReadAhead read;
+      Record record;
+      uint32_t offset;   // of the record
+      uint32_t compact;  // of the symbol
+      uint32_t size;
       bool is_pad;
+
+      uint64_t Key() const { return uint64_t{compact} << 1 | is_pad; }
     };
 
-    bool Read();
-    void ReadBatch();
-    void Merge();
     void Refill();
-    size_t GroupEnd();
-    bool Decode(const Item& item, std::string_view* name);
+    void DropVisited();
+    void ReadRecords(size_t cnt);
+    void PutInPlace(Item* last);
+    void Sort();
+    void SetReady();
+    void SetSizes();
+    size_t EndBelow(uint64_t limit) const;
+    bool Decode(const Item& item);
 
     const Table* table_;
     const Segment* segment_;
     uint64_t base_;  // added to a compact address
     uint32_t next_offset_;
-    bool ended_ = false;  // all records are read
+    uint32_t last_compact_;  // of the last record read
+    bool ended_ = false;     // all records are read
     bool damaged_ = false;
-    std::vector<ReadAhead> records_;
-    // The first of them that is no item yet, and that whose pad is none.
-    size_t next_record_ = 0, next_pad_ = 0;
+    // Sorted by Key(), up to end_. Those before next_ have been visited. In
+    // front of those from ready_ on, symbols may be missing.
     std::vector<Item> items_;
-    size_t next_ = 0;
-    Entry entry_;
-    TypeRuns::Hint types_;
+    size_t next_ = 0, ready_ = 0, end_ = 0;
+    bool sorted_ = true;
+    TypeRuns::Cursor types_;
     // A name is often that of the pad before, so it is decoded once, behind
     // room for the prefix.
     NameBuffer buffer_;
     uint32_t decoded_ = UINT32_MAX;  // offset of its record
-    size_t decoded_size_ = 0;
+    std::string_view padded_name_;   // as that of the pad
   };
 
   // The numbers of the segments by the address that they start at.
@@ -251,6 +255,8 @@ class Table {
                   size_t* size) const;
   bool AppendPieces(const Record& record, uint32_t cnt, size_t* size,
                     NameBuffer* buffer) const;
+  bool AppendRefName(uint32_t offset, const Record& record, size_t* size,
+                     NameBuffer* buffer) const;
   bool AppendName(uint32_t offset, const Record& record, size_t* size,
                   NameBuffer* buffer) const;
 
@@ -266,7 +272,7 @@ class Table {
     return segment.base + (compact - segment.compact);
   }
   // The slot whose place in bytes these bits hold; the others do not matter.
-  const Dictionary::Slot& SlotOf(uint32_t place) const {
+  const Dictionary::Slot& SlotOf(uint64_t place) const {
     return *reinterpret_cast<const Dictionary::Slot*>(
         reinterpret_cast<const char*>(slots_) +
         (place & kCodeMask * sizeof(Dictionary::Slot)));

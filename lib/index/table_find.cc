@@ -214,6 +214,22 @@ bool Table::AppendLong(const Record& record, uint32_t cnt, char* out,
   return *size <= kMaxNameBytes;
 }
 
+// Out of line: few names refer to another.
+bool Table::AppendRefName(uint32_t offset, const Record& record, size_t* size,
+                          NameBuffer* buffer) const {
+  Record target;
+  if (!ReadRefTarget(record, offset, &target)) return false;
+  if (record.cnt == 3 && !record.is_long()) [[likely]] {
+    char* const out = buffer->Prepare(*size + kMaxPieceBytes);
+    const Dictionary::Slot& slot = slots_[CodeAt(record.codes, 0)];
+    std::memcpy(out + *size, &slot, sizeof(slot));
+    *size += slot.size;
+  } else if (!AppendPieces(record, record.cnt - 2, size, buffer)) {
+    return false;
+  }
+  return AppendPieces(target, target.cnt, size, buffer);
+}
+
 bool Table::Describe(const Entry& entry, NameBuffer* buffer,
                      IndexSymbolView* symbol) const {
   Record record;

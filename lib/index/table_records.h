@@ -11,6 +11,8 @@ namespace ksweep {
 
 // Most names have no more.
 inline constexpr uint32_t kUnconditionalCodes = 6;
+// A name of short count has no more.
+inline constexpr size_t kMaxShortBytes = kCountBits * kMaxPieceBytes;
 
 // `offset` is below the end of the records. False if the record is damaged.
 inline bool Table::ReadRecord(uint32_t offset, Record* record) const {
@@ -60,22 +62,29 @@ inline const Segment& Table::SegmentOf(uint32_t compact) const {
 // the record looks like codes, too, and the branch would be guessed wrong.
 inline size_t Table::AppendShort(const char* codes, uint32_t cnt,
                                  char* out) const {
-  uint32_t ends[kUnconditionalCodes + 1];
-  uint32_t at = 0;
+  static_assert(kUnconditionalCodes == 6);
+  size_t ends[kUnconditionalCodes + 1];
+  size_t at = 0;
   const auto append = [&at, out](const Dictionary::Slot& slot) {
     std::memcpy(out + at, &slot, sizeof(slot));
     at += slot.size;
   };
+  // Shifted so that the bits of a code say where its slot is.
+  const auto five = LoadLe<uint64_t>(codes);
   ends[0] = 0;
-  for (uint32_t i = 0; i < kUnconditionalCodes; i += 2, codes += 3) {
-    const uint32_t two = LoadLe<uint32_t>(codes);
-    append(SlotOf(two << 4));
-    ends[i + 1] = at;
-    append(SlotOf(two >> (kCodeBits - 4)));
-    ends[i + 2] = at;
-  }
-  if (cnt <= kUnconditionalCodes) [[likely]]
-    return ends[cnt];
+  append(SlotOf(five << 4));
+  ends[1] = at;
+  append(SlotOf(five >> 8));
+  ends[2] = at;
+  append(SlotOf(five >> 20));
+  ends[3] = at;
+  append(SlotOf(five >> 32));
+  ends[4] = at;
+  append(SlotOf(five >> 44));
+  ends[5] = at;
+  append(SlotOf(LoadLe<uint16_t>(codes + 7)));
+  if (cnt < kUnconditionalCodes) return ends[cnt];
+  codes += kUnconditionalCodes * kCodeBits / 8;
   for (cnt -= kUnconditionalCodes; cnt >= 2; cnt -= 2, codes += 3) {
     const uint32_t two = LoadLe<uint32_t>(codes);
     append(SlotOf(two << 4));
@@ -87,24 +96,21 @@ inline size_t Table::AppendShort(const char* codes, uint32_t cnt,
 
 inline bool Table::AppendPieces(const Record& record, uint32_t cnt,
                                 size_t* size, NameBuffer* buffer) const {
-  char* const out = buffer->Prepare(*size + std::max(cnt, kUnconditionalCodes) *
-                                                kMaxPieceBytes);
   if (record.is_long()) [[unlikely]] {
-    return AppendLong(record, cnt, out, size);
+    return AppendLong(record, cnt,
+                      buffer->Prepare(*size + cnt * kMaxPieceBytes), size);
   }
+  char* const out = buffer->Prepare(*size + kMaxShortBytes);
   *size += AppendShort(record.codes, cnt, out + *size);
   return true;
 }
 
 inline bool Table::AppendName(uint32_t offset, const Record& record,
                               size_t* size, NameBuffer* buffer) const {
-  if (!(record.head & kRefBit)) {
-    return AppendPieces(record, record.cnt, size, buffer);
+  if (record.head & kRefBit) {
+    return AppendRefName(offset, record, size, buffer);
   }
-  Record target;
-  return ReadRefTarget(record, offset, &target) &&
-         AppendPieces(record, record.cnt - 2, size, buffer) &&
-         AppendPieces(target, target.cnt, size, buffer);
+  return AppendPieces(record, record.cnt, size, buffer);
 }
 
 }  // namespace ksweep

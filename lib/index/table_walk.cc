@@ -166,100 +166,133 @@ Table::Walker::Walker(const Table& table, uint32_t segment)
     : table_(&table), segment_(&table.segments_[segment]) {
   base_ = segment_->base - segment_->compact;
   next_offset_ = segment_->first_record;
+  last_compact_ = segment_->compact;
   std::memcpy(buffer_.Prepare(kPadPrefix.size()), kPadPrefix.data(),
               kPadPrefix.size());
-  records_.reserve(2 * kBatch);
-  items_.reserve(4 * kBatch);
   Refill();
 }
 
-// Appends the next record. False at the end of the segment.
-inline bool Table::Walker::Read() {
-  if (next_offset_ >= table_->shape_.record_bytes) return false;
-  ReadAhead read;
-  read.offset = next_offset_;
-  if (!table_->ReadRecord(next_offset_, &read.record)) {
-    damaged_ = true;
-    return false;
-  }
-  if (read.record.compact - segment_->compact >= segment_->span) return false;
-  next_offset_ = SkipNoStart(read.record.end);
-  records_.push_back(read);
-  return true;
+// Moves the last item in front of those that it belongs in front of.
+void Table::Walker::PutInPlace(Item* last) {
+  // Where a search from behind is given up.
+  constexpr int kFar = 32;
+  Item* const first = items_.data();
+  Item* at = last;
+  while (at != first && at[-1].Key() > last->Key() && last - at < kFar) --at;
+  std::rotate(at, last, last + 1);
+  sorted_ &= at == first || at[-1].Key() <= at->Key();
 }
 
-void Table::Walker::ReadBatch() {
-  const size_t used = std::min(next_record_, next_pad_);
-  records_.erase(records_.begin(),
-                 records_.begin() + static_cast<ptrdiff_t>(used));
-  next_record_ -= used;
-  next_pad_ -= used;
-  for (size_t i = 0; i < kBatch && !ended_; ++i) ended_ = !Read();
-}
-
-// Makes items of the records read, but for the last ones, which pads of later
-// records may belong in front of.
-void Table::Walker::Merge() {
-  const uint64_t distance = table_->shape_.pad_distance;
-  const auto pad_of = [distance](const ReadAhead& read) {
-    return read.record.compact -
-           std::min<uint64_t>(read.record.compact, distance);
-  };
-  while (next_record_ < records_.size()) {
-    const ReadAhead& record = records_[next_record_];
-    const uint64_t compact = record.record.compact;
-    if (!ended_ && compact + distance > records_.back().record.compact) return;
-    while (next_pad_ < records_.size() &&
-           !(records_[next_pad_].record.head & kPadBit)) {
-      ++next_pad_;
-    }
-    if (next_pad_ < records_.size() && pad_of(records_[next_pad_]) < compact) {
-      const ReadAhead& pad = records_[next_pad_++];
-      items_.push_back({pad_of(pad), pad, true});
-    } else {
-      items_.push_back({compact, record, false});
-      ++next_record_;
-    }
-  }
-}
-
-void Table::Walker::Refill() {
-  items_.erase(items_.begin(), items_.begin() + static_cast<ptrdiff_t>(next_));
+void Table::Walker::DropVisited() {
+  std::copy(items_.begin() + static_cast<ptrdiff_t>(next_),
+            items_.begin() + static_cast<ptrdiff_t>(end_), items_.begin());
+  ready_ -= next_;
+  end_ -= next_;
   next_ = 0;
-  ReadBatch();
-  Merge();
-  // What was read before the damage is of no use, either.
-  if (damaged_) items_.clear();
 }
 
-// Behind the items of the next one's address.
-inline size_t Table::Walker::GroupEnd() {
-  size_t end = next_;
-  do {
-    ++end;
-    while (end == items_.size() && !ended_) {
-      end -= next_;
-      Refill();
-      if (damaged_) return next_;
+// Appends the symbols of `cnt` records, or of those that there are.
+void Table::Walker::ReadRecords(size_t cnt) {
+  if (items_.size() < end_ + 2 * cnt) items_.resize(end_ + 2 * cnt);
+  Item* end = items_.data() + end_;
+  const Segment segment = *segment_;
+  const uint32_t record_bytes = table_->shape_.record_bytes;
+  const uint32_t pad_distance = table_->shape_.pad_distance;
+  uint32_t offset = next_offset_;
+  uint32_t last = last_compact_;
+  for (; cnt > 0; --cnt) {
+    ended_ = offset >= record_bytes;
+    if (ended_) break;
+    Record record;
+    damaged_ = !table_->ReadRecord(offset, &record) || record.compact < last;
+    ended_ = damaged_ || record.compact - segment.compact >= segment.span;
+    if (ended_) break;
+    if (record.head & kPadBit) {
+      *end = {record, offset,
+              record.compact - std::min(record.compact, pad_distance), 0, true};
+      if (end->compact < last) [[unlikely]]
+        PutInPlace(end);
+      ++end;
     }
-  } while (end < items_.size() && items_[end].compact == items_[next_].compact);
+    // No symbol read so far is behind a record.
+    *end++ = {record, offset, record.compact, 0, false};
+    offset = SkipNoStart(record.end);
+    last = record.compact;
+  }
+  next_offset_ = offset;
+  last_compact_ = last;
+  end_ = static_cast<size_t>(end - items_.data());
+  Sort();
+}
+
+void Table::Walker::Sort() {
+  if (sorted_) return;
+  std::stable_sort(
+      items_.data(), items_.data() + end_,
+      [](const Item& a, const Item& b) { return a.Key() < b.Key(); });
+  sorted_ = true;
+}
+
+// Pads of later records may be among the last symbols, and end the one in front
+// of them.
+void Table::Walker::SetReady() {
+  ready_ = end_;
+  if (ended_) return;
+  const uint64_t distance = table_->shape_.pad_distance;
+  while (ready_ > 0 && items_[ready_ - 1].compact + distance > last_compact_) {
+    --ready_;
+  }
+  if (ready_ == 0) return;
+  const uint32_t last = items_[ready_ - 1].compact;
+  while (ready_ > 0 && items_[ready_ - 1].compact == last) --ready_;
+}
+
+void Table::Walker::SetSizes() {
+  if (ready_ == 0) return;
+  uint32_t next = items_[std::min(ready_, end_ - 1)].compact;
+  uint32_t size =
+      segment_->known_end ? segment_->extent - (next - segment_->compact) : 0;
+  for (size_t i = ready_; i-- > 0;) {
+    const uint32_t compact = items_[i].compact;
+    size = compact == next ? size : next - compact;
+    next = compact;
+    items_[i].size = size;
+  }
+}
+
+// Reads until a symbol is ready, if there is one.
+void Table::Walker::Refill() {
+  DropVisited();
+  do {
+    // So many that keeping what is not ready costs little.
+    ReadRecords(std::max(kBatch, end_));
+    SetReady();
+  } while (ready_ == 0 && !ended_);
+  SetSizes();
+  // What was read before the damage is of no use, either.
+  if (damaged_) ready_ = 0;
+}
+
+// Of those ready, behind the last one below `limit`, or at addr().
+size_t Table::Walker::EndBelow(uint64_t limit) const {
+  const uint64_t first = addr();
+  const uint64_t distance = limit > first ? limit - first : 1;
+  const uint32_t compact = items_[next_].compact;
+  size_t end = ready_;
+  while (items_[end - 1].compact - compact >= distance) --end;
   return end;
 }
 
-inline bool Table::Walker::Decode(const Item& item, std::string_view* name) {
-  if (item.read.offset != decoded_) {
-    buffer_.Clear();
-    size_t size = kPadPrefix.size();
-    if (!table_->AppendName(item.read.offset, item.read.record, &size,
-                            &buffer_)) {
-      damaged_ = true;
-      return false;
-    }
-    decoded_ = item.read.offset;
-    decoded_size_ = size;
+inline bool Table::Walker::Decode(const Item& item) {
+  if (item.offset == decoded_) return true;
+  buffer_.Clear();
+  size_t size = kPadPrefix.size();
+  if (!table_->AppendName(item.offset, item.record, &size, &buffer_)) {
+    damaged_ = true;
+    return false;
   }
-  *name = buffer_.View(decoded_size_);
-  if (!item.is_pad) name->remove_prefix(kPadPrefix.size());
+  decoded_ = item.offset;
+  padded_name_ = buffer_.View(size);
   return true;
 }
 
@@ -268,26 +301,22 @@ bool Table::Walker::VisitBelow(
   IndexSymbolView symbol;
   symbol.module = table_->owners_[segment_->owner];
   do {
-    const size_t end = GroupEnd();
-    if (damaged_) return false;
-    const uint64_t compact = items_[next_].compact;
-    symbol.addr = base_ + compact;
-    symbol.size = 0;
-    if (end < items_.size()) {
-      symbol.size = items_[end].compact - compact;
-    } else if (segment_->known_end) {
-      symbol.size = segment_->extent - (compact - segment_->compact);
-    }
+    const size_t end = EndBelow(limit);
     for (; next_ < end; ++next_) {
       const Item& item = items_[next_];
-      if (!Decode(item, &symbol.name)) return false;
+      if (!Decode(item)) return false;
+      symbol.addr = base_ + item.compact;
+      symbol.size = item.size;
       symbol.type = table_->types_.TypeAt(
-          item.read.offset, item.read.record.head & kUpperBit, &types_);
-      entry_ = {item.read.offset, item.is_pad};
+          item.offset, item.record.head & kUpperBit, &types_);
+      const size_t skip = item.is_pad ? 0 : kPadPrefix.size();
+      symbol.name = {padded_name_.data() + skip, padded_name_.size() - skip};
       if (!visit(symbol)) return false;
     }
+    if (next_ < ready_) return true;
+    Refill();
   } while (!done() && addr() < limit);
-  return true;
+  return !damaged_;
 }
 
 }  // namespace ksweep

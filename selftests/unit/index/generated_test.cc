@@ -50,16 +50,24 @@ void CheckAnswers(const SymbolIndex& index, const std::string& text,
           << text.substr(0, 3000);
     }
   }
-  uint64_t cnt = 0, last = 0;
-  const absl::Status status = index.ForEach([&](const IndexSymbolView& symbol) {
-    ++cnt;
-    EXPECT_GE(symbol.addr, last);
-    last = symbol.addr;
+  std::vector<IndexSymbol> all, walked;
+  bool in_order = true;
+  for (const auto& [name, symbols] : model.names()) {
+    all.insert(all.end(), symbols.begin(), symbols.end());
+  }
+  const absl::Status status = index.ForEach([&](const IndexSymbolView& view) {
+    in_order &= walked.empty() || walked.back().addr <= view.addr;
+    walked.emplace_back();
+    walked.back().addr = view.addr;
+    walked.back().size = view.size;
+    walked.back().type = view.type;
+    walked.back().name = std::string(view.name);
+    walked.back().module = std::string(view.module);
     return true;
   });
   ASSERT_EQ(status, absl::OkStatus());
-  ASSERT_EQ(cnt,
-            static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n')));
+  ASSERT_TRUE(in_order) << text.substr(0, 3000);
+  ASSERT_EQ(AnswersOf(walked), AnswersOf(all)) << text.substr(0, 3000);
 }
 
 // That the index of `text` answers as the model does.
@@ -226,6 +234,29 @@ TEST(Generated, PadsThatDoNotFit) {
   add(16, 't', "__pfx_p");
   add(16, 't', "p");
   add(100, 't', "__pfx_");
+  CheckAgainstModel(text);
+}
+
+TEST(Generated, PadsOfAliasesAndOfThoseBehind) {
+  constexpr uint64_t kFirst = 0xffffffff81000000;
+  std::string text;
+  const auto add = [&](uint64_t addr, std::string_view name) {
+    text += Line(kFirst + addr - 16, 't', "__pfx_" + std::string(name));
+    text += Line(kFirst + addr, 't', name);
+  };
+  // As many at one address as are read at once, and more.
+  uint64_t addr = 16;
+  for (int cnt : {1, 2, 3, 20, 23, 63, 64, 65, 200}) {
+    for (int i = 0; i < cnt; ++i) {
+      add(addr, "alias_" + std::to_string(cnt) + "_" + std::to_string(i));
+    }
+    addr += 64;
+  }
+  // Nearer than their pads are long.
+  for (int i = 0; i < 200; ++i) add(addr += 4, "near_" + std::to_string(i));
+  for (int i = 0; i < 70; ++i) add(addr += 16, "close_" + std::to_string(i));
+  text += Line(kFirst + addr, 'T', "alias_of_the_last");
+  text += Line(kFirst + addr + 8, 'D', "last");
   CheckAgainstModel(text);
 }
 
