@@ -58,30 +58,37 @@ absl::StatusOr<TypeRuns> TypeRuns::Make(std::string_view packed) {
       !std::is_sorted(runs.starts_.begin(), runs.starts_.end())) {
     return absl::DataLossError("the index's table of types is damaged");
   }
+  runs.NoteStarts();
   return runs;
 }
 
-TypeRuns::Cursor TypeRuns::Find(uint32_t offset) const {
-  // The last start not above `offset`, by halves and without a branch that
-  // could be guessed wrong.
-  const uint32_t* start = starts_.data();
-  for (size_t cnt = starts_.size(); cnt > 1;) {
-    const size_t half = cnt / 2;
-    start += half & -static_cast<size_t>(start[half] <= offset);
-    cnt -= half;
+void TypeRuns::NoteStarts() {
+  const uint32_t last = starts_.empty() ? 0 : starts_.back();
+  while (last >> directory_shift_ >= kDirectorySize) ++directory_shift_;
+  directory_.reserve(kDirectorySize + 1);
+  uint32_t cnt = 0;
+  for (uint64_t i = 0; i < kDirectorySize; ++i) {
+    while (cnt < starts_.size() && starts_[cnt] < i << directory_shift_) ++cnt;
+    directory_.push_back(cnt);
   }
+  directory_.push_back(static_cast<uint32_t>(starts_.size()));
+}
+
+TypeRuns::Cursor TypeRuns::Find(uint32_t offset) const {
   Cursor run;
   run.to = UINT32_MAX;
-  if (starts_.empty()) return run;
-  if (*start > offset) {
-    run.to = *start;
-    return run;
-  }
-  const auto i = static_cast<size_t>(start - starts_.data());
-  run.from = *start;
-  if (i + 1 < starts_.size()) run.to = start[1];
-  run.lower = types_[i];
-  run.upper = ToUpper(types_[i]);
+  if (directory_.empty()) return run;
+  const uint32_t bucket =
+      std::min(offset >> directory_shift_, kDirectorySize - 1);
+  const auto from = starts_.begin();
+  const auto behind = std::upper_bound(from + directory_[bucket],
+                                       from + directory_[bucket + 1], offset);
+  if (behind != starts_.end()) run.to = *behind;
+  if (behind == from) return run;
+  run.from = behind[-1];
+  const char type = types_[static_cast<size_t>(behind - from) - 1];
+  run.types[0] = type;
+  run.types[1] = ToUpper(type);
   return run;
 }
 

@@ -31,26 +31,31 @@ class TypeRuns {
   struct Cursor {
     uint32_t from = 0;
     uint32_t to = 0;  // past the last offset
-    char lower = '?';
-    char upper = '?';
+    // As it is, and as a capital.
+    char types[2] = {'?', '?'};
   };
 
   char TypeAt(uint32_t offset, bool upper, Cursor* cursor) const {
     if (offset - cursor->from >= cursor->to - cursor->from) {
       *cursor = Find(offset);
     }
-    return upper ? cursor->upper : cursor->lower;
+    return cursor->types[upper];
   }
   char TypeAt(uint32_t offset, bool upper) const {
-    const Cursor run = Find(offset);
-    return upper ? run.upper : run.lower;
+    return Find(offset).types[upper];
   }
 
  private:
+  static constexpr uint32_t kDirectorySize = 1024;
+
+  void NoteStarts();
   Cursor Find(uint32_t offset) const;
 
   std::vector<uint32_t> starts_;
   std::vector<char> types_;
+  // The number of starts below each multiple of 2^directory_shift_, and of all.
+  std::vector<uint32_t> directory_;
+  unsigned directory_shift_ = 0;
 };
 
 // `type` as a lower-case letter and whether it was a capital.

@@ -144,9 +144,10 @@ bool ForHolders(const IndexData& data, uint64_t addr,
   for (const Table* table : data.tables()) {
     if (table->segments().empty()) continue;
     ok &= table->ForPlaces(addr, [&](const Table::Place& place) {
-      for (const Entry& entry : place.entries) {
+      for (size_t i = 0; i < place.entries.size(); ++i) {
         SymbolizedView symbol;
-        ok &= table->Describe(entry, &buffer, &symbol);
+        ok &= i == 0 ? table->DescribeFirst(place, &buffer, &symbol)
+                     : table->Describe(place.entries[i], &buffer, &symbol);
         if (!ok) return;
         if (options.functions_only && !IsFunctionType(symbol.type)) continue;
         symbol.size = place.size;

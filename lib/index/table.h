@@ -143,10 +143,25 @@ class Table {
   // False if the table is damaged.
   bool FindAll(const Query& query, std::vector<Entry>* entries) const;
 
+  // What is around an address within a segment.
+  struct Place {
+    uint32_t segment = 0;
+    uint64_t addr = 0;  // the highest start of a symbol not above it
+    uint64_t size = 0;  // 0: not known
+    absl::InlinedVector<Entry, 4> entries;  // symbols that start there
+    Record record;                          // of the first of them
+  };
+
   // Fills in all but the size. False if the table is damaged. The view of the
   // name is in `buffer`.
   bool Describe(const Entry& entry, NameBuffer* buffer,
                 IndexSymbolView* symbol) const;
+  // The same for the first entry of a place.
+  bool DescribeFirst(const Place& place, NameBuffer* buffer,
+                     IndexSymbolView* symbol) const {
+    return DescribeRecord(place.entries[0], place.record,
+                          segments_[place.segment], buffer, symbol);
+  }
   // And that.
   bool DescribeWithSize(const Entry& entry, NameBuffer* buffer,
                         IndexSymbolView* symbol) const;
@@ -154,13 +169,6 @@ class Table {
   // Whether the entry moves with `_stext`.
   bool SlidesAt(const Entry& entry) const;
 
-  // What is around an address within a segment.
-  struct Place {
-    uint32_t segment = 0;
-    uint64_t addr = 0;  // the highest start of a symbol not above it
-    uint64_t size = 0;  // 0: not known
-    absl::InlinedVector<Entry, 4> entries;  // symbols that start there
-  };
   // Calls `visit` for each segment that holds `addr`. False if the table is
   // damaged.
   bool ForPlaces(uint64_t addr,
@@ -260,6 +268,10 @@ class Table {
   bool AppendName(uint32_t offset, const Record& record, size_t* size,
                   NameBuffer* buffer) const;
 
+  bool DescribeRecord(const Entry& entry, const Record& record,
+                      const Segment& segment, NameBuffer* buffer,
+                      IndexSymbolView* symbol) const;
+
   uint32_t PageBase(uint32_t page) const {
     return LoadLe<uint32_t>(page_bases_ + 4 * size_t{page});
   }
@@ -293,6 +305,8 @@ class Table {
   // some of the symbols at place->addr may be in front of it.
   bool CollectPlace(uint32_t page, uint64_t compact, Place* place,
                     bool* again) const;
+  // The same in fewer steps for most places. False if this is none of them.
+  bool FindPlainPlace(uint32_t page, uint64_t compact, Place* place) const;
   bool FindPlace(uint32_t segment, uint64_t addr, Place* place) const;
   // The number of pages whose base is below, or not above, `compact`.
   uint32_t PagesBelow(uint64_t compact) const;

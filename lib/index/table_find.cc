@@ -233,19 +233,23 @@ bool Table::AppendRefName(uint32_t offset, const Record& record, size_t* size,
 bool Table::Describe(const Entry& entry, NameBuffer* buffer,
                      IndexSymbolView* symbol) const {
   Record record;
-  if (!ReadRecord(entry.offset, &record)) return false;
-  size_t size = 0;
+  return ReadRecord(entry.offset, &record) &&
+         DescribeRecord(entry, record, SegmentOf(record.compact), buffer,
+                        symbol);
+}
+
+bool Table::DescribeRecord(const Entry& entry, const Record& record,
+                           const Segment& segment, NameBuffer* buffer,
+                           IndexSymbolView* symbol) const {
+  size_t size = kPadPrefix.size();
   buffer->Clear();
-  if (entry.is_pad) {
-    size = kPadPrefix.size();
-    std::memcpy(buffer->Prepare(size), kPadPrefix.data(), size);
-  }
+  std::memcpy(buffer->Prepare(size), kPadPrefix.data(), size);
   if (!AppendName(entry.offset, record, &size, buffer)) return false;
-  const Segment& segment = SegmentOf(record.compact);
+  const size_t skip = entry.is_pad ? 0 : kPadPrefix.size();
+  symbol->name = buffer->View(size).substr(skip);
   symbol->addr = segment.base + (record.compact - segment.compact) -
                  (entry.is_pad ? shape_.pad_distance : 0);
   symbol->type = types_.TypeAt(entry.offset, record.head & kUpperBit);
-  symbol->name = buffer->View(size);
   symbol->module = owners_[segment.owner];
   return true;
 }

@@ -30,13 +30,14 @@ uint32_t Table::PagesBelow(uint64_t compact) const {
       std::min<uint64_t>(compact >> directory_shift_, kDirectorySize - 1);
   uint32_t low = directory_[bucket];
   uint32_t cnt = directory_[bucket + 1] - low;
-  while (cnt > 0) {
+  // A few are counted without a branch that could be guessed wrong.
+  for (; cnt > 4; cnt -= cnt / 2) {
     const uint32_t half = cnt / 2;
-    const bool below = PageBase(low + half) < compact;
-    low = below ? low + half + 1 : low;
-    cnt = below ? cnt - half - 1 : half;
+    low += PageBase(low + half - 1) < compact ? half : 0;
   }
-  return low;
+  uint32_t below = 0;
+  for (uint32_t i = 0; i < cnt; ++i) below += PageBase(low + i) < compact;
+  return low + below;
 }
 
 // Stays within the page, and looks at nothing but deltas and counts.
@@ -46,6 +47,7 @@ inline uint32_t Table::SkipInPage(uint32_t page, uint32_t at, uint32_t delta,
   const uint32_t end =
       std::min((page << kPageShift) + kNoStart, shape_.record_bytes);
   uint32_t last = 0;
+  *offset = at;
   while (at < end) {
     const uint32_t word = LoadLe<uint32_t>(records_ + at);
     const uint32_t its = word & 0xffff;
@@ -124,6 +126,50 @@ bool Table::CollectPlace(uint32_t page, uint64_t compact, Place* place,
   return true;
 }
 
+// A symbol that is alone at its address, within a page and within its segment.
+bool Table::FindPlainPlace(uint32_t page, uint64_t compact,
+                           Place* place) const {
+  const Segment& segment = segments_[place->segment];
+  const uint64_t end = uint64_t{segment.compact} + segment.span;
+  const uint64_t delta = compact - PageBase(page);
+  const uint32_t first =
+      page * kPageBytes + static_cast<uint8_t>(page_starts_[page]);
+  if (delta >= kFarDelta) return false;
+  uint32_t offset;
+  const uint32_t at =
+      SkipInPage(page, first, static_cast<uint32_t>(delta), &offset);
+  Record record, next;
+  if (offset == first || at >= shape_.record_bytes ||
+      !ReadRecord(offset, &record) || SkipNoStart(record.end) != at ||
+      !ReadRecord(at, &next)) {
+    return false;
+  }
+  if (record.compact < segment.compact || record.compact > compact ||
+      next.compact <= compact || next.compact >= end) {
+    return false;
+  }
+  const bool has_pad = next.head & kPadBit;
+  const uint64_t next_start =
+      next.compact - (has_pad ? uint64_t{shape_.pad_distance} : 0);
+  const bool in_pad = next_start <= compact;
+  if (in_pad == has_pad) {
+    // There may be pads of later ones in front of it.
+    Record later;
+    const uint32_t later_at = SkipNoStart(next.end);
+    if (later_at >= shape_.record_bytes || !ReadRecord(later_at, &later) ||
+        later.compact < next.compact + uint64_t{shape_.pad_distance}) {
+      return false;
+    }
+  }
+  if (in_pad && next_start <= record.compact) return false;
+  const uint64_t start = in_pad ? next_start : record.compact;
+  place->addr = segment.base + (start - segment.compact);
+  place->size = (in_pad ? next.compact : next_start) - start;
+  place->entries.push_back({in_pad ? at : offset, in_pad});
+  place->record = in_pad ? next : record;
+  return true;
+}
+
 // What starts highest of all that is not above `addr`, which the segment holds.
 bool Table::FindPlace(uint32_t number, uint64_t addr, Place* place) const {
   const Segment& segment = segments_[number];
@@ -136,6 +182,7 @@ bool Table::FindPlace(uint32_t number, uint64_t addr, Place* place) const {
   if (page_cnt_ == 0) return false;
   uint32_t page = PagesBelow(compact + 1);
   page -= page > 0;
+  if (FindPlainPlace(page, compact, place)) return true;
   bool again = false;
   if (!CollectPlace(page, compact, place, &again)) return false;
   if (again && page > 0) {
@@ -145,7 +192,8 @@ bool Table::FindPlace(uint32_t number, uint64_t addr, Place* place) const {
     if (!CollectPlace(page, compact, place, &again)) return false;
   }
   // Every segment starts with a symbol.
-  return !place->entries.empty();
+  return !place->entries.empty() &&
+         ReadRecord(place->entries[0].offset, &place->record);
 }
 
 bool Table::ForPlaces(uint64_t addr,
