@@ -23,7 +23,10 @@
 namespace ksweep {
 namespace {
 
+using testing::AttachCounter;
+using testing::Calls;
 using testing::Counter;
+using testing::Counting;
 using ::testing::HasSubstr;
 using testing::ResolveHere;
 using testing::TriggerGetppid;
@@ -72,28 +75,26 @@ void ExpectGetppidCounted(Kind kind) {
   options.kinds = {kind};
   const Resolution resolution = ResolveHere({"*"}, options);
   ASSERT_GT(resolution.targets().size(), 30000u);
-  std::unique_ptr<Counter> counter =
-      Counter::Load(kind, resolution.targets().size());
-  ASSERT_NE(counter, nullptr);
-  counter->OnlyThisProcess();
   AttachOptions attach;
   attach.kind = kind;
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program(), attach);
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
-  EXPECT_EQ(attachment->links().size(), 1u);
-  EXPECT_EQ(attachment->syscalls(), 1u);
-  EXPECT_EQ(attachment->targets().size(), resolution.targets().size());
+  absl::StatusOr<Counting> counting =
+      AttachCounter(resolution, Calls::kThisProcess, attach);
+  ASSERT_TRUE(counting.ok()) << counting.status();
+  const Counter& counter = *counting->counter;
+  Attachment& attachment = counting->attachment;
+  EXPECT_EQ(attachment.links().size(), 1u);
+  EXPECT_EQ(attachment.syscalls(), 1u);
+  EXPECT_EQ(attachment.targets().size(), resolution.targets().size());
 
   const uint32_t slot = SlotOf(resolution, "__x64_sys_getppid");
-  EXPECT_EQ(attachment->ReadStats()->cnt, resolution.targets().size());
-  const uint64_t counted = CountUndisturbed(*attachment, *counter, slot);
+  EXPECT_EQ(attachment.ReadStats()->cnt, resolution.targets().size());
+  const uint64_t counted = CountUndisturbed(attachment, counter, slot);
 
-  ASSERT_TRUE(attachment->Detach().ok());
-  const uint64_t after = counter->all_hits();
+  ASSERT_TRUE(attachment.Detach().ok());
+  const uint64_t after = counter.all_hits();
   TriggerGetppid(1000);
-  EXPECT_EQ(counter->all_hits(), after);
-  EXPECT_EQ(counter->At(slot).cnt, counted);
+  EXPECT_EQ(counter.all_hits(), after);
+  EXPECT_EQ(counter.At(slot).cnt, counted);
   printf("%s: %zu functions, %zu left out\n",
          std::string(KindName(kind)).c_str(), resolution.targets().size(),
          resolution.omissions().size());
@@ -148,21 +149,17 @@ TEST_F(AttachTest, TargetsAreTheFilterListLessTheDenied) {
 // Every hit has to bring the cookie of the function it comes from.
 TEST_F(AttachTest, CookiesBelongToTheirFunctions) {
   const Resolution resolution = ResolveHere({"*"});
-  std::unique_ptr<Counter> counter =
-      Counter::Load(Kind::kKprobeMulti, resolution.targets().size());
-  ASSERT_NE(counter, nullptr);
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  absl::StatusOr<Counting> counting = AttachCounter(resolution, Calls::kAll);
+  ASSERT_TRUE(counting.ok()) << counting.status();
   TriggerGetppid(10);
   ASSERT_EQ(system("ls /proc > /dev/null; sleep 0.2; dd if=/dev/zero "
                    "of=/tmp/x bs=4k count=50 2> /dev/null"),
             0);
-  ASSERT_TRUE(attachment->Detach().ok());
-  EXPECT_EQ(counter->bad_cookies(), 0u);
+  ASSERT_TRUE(counting->attachment.Detach().ok());
+  EXPECT_EQ(counting->counter->bad_cookies(), 0u);
   size_t hit_functions = 0;
   for (uint32_t slot = 0; slot < resolution.targets().size(); ++slot) {
-    const testing::Hit hit = counter->At(slot);
+    const testing::Hit hit = counting->counter->At(slot);
     if (hit.cnt == 0) continue;
     ++hit_functions;
     EXPECT_EQ(hit.ip, resolution.targets()[slot].addr)
@@ -182,16 +179,13 @@ TEST_F(AttachTest, GivenCookies) {
   requests[1].set_cookie(1);
   absl::StatusOr<Resolution> resolution = Resolve(requests);
   ASSERT_TRUE(resolution.ok()) << resolution.status();
-  std::unique_ptr<Counter> counter = Counter::Load(Kind::kKprobeMulti, 3);
-  ASSERT_NE(counter, nullptr);
-  counter->OnlyThisProcess();
-  absl::StatusOr<Attachment> attachment =
-      Attach(*resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  absl::StatusOr<Counting> counting =
+      AttachCounter(*resolution, Calls::kThisProcess);
+  ASSERT_TRUE(counting.ok()) << counting.status();
   TriggerGetppid(7);
-  EXPECT_EQ(counter->At(2).cnt, 7u);
-  EXPECT_EQ(counter->At(1).cnt, 0u);
-  EXPECT_EQ(counter->At(0).cnt, 0u);
+  EXPECT_EQ(counting->counter->At(2).cnt, 7u);
+  EXPECT_EQ(counting->counter->At(1).cnt, 0u);
+  EXPECT_EQ(counting->counter->At(0).cnt, 0u);
 }
 
 // All instances of every name that is there more than once.
@@ -217,13 +211,10 @@ TEST_F(AttachTest, DuplicateNames) {
   absl::StatusOr<Resolution> resolution = Resolve(requests);
   ASSERT_TRUE(resolution.ok()) << resolution.status();
   EXPECT_GE(resolution->targets().size(), instances);
-  std::unique_ptr<Counter> counter =
-      Counter::Load(Kind::kKprobeMulti, resolution->targets().size());
-  ASSERT_NE(counter, nullptr);
-  absl::StatusOr<Attachment> attachment =
-      Attach(*resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
-  EXPECT_EQ(attachment->ReadStats()->cnt, resolution->targets().size());
+  absl::StatusOr<Counting> counting = AttachCounter(*resolution, Calls::kAll);
+  ASSERT_TRUE(counting.ok()) << counting.status();
+  EXPECT_EQ(counting->attachment.ReadStats()->cnt,
+            resolution->targets().size());
   printf("%zu names with %zu instances, %zu with an untraceable twin\n",
          requests.size(), resolution->targets().size(), with_twin);
 }
@@ -237,35 +228,29 @@ TEST_F(AttachTest, Modules) {
     modules.insert(target.module);
   }
   EXPECT_THAT(modules, ::testing::ElementsAre("dummy", "veth"));
-  std::unique_ptr<Counter> counter =
-      Counter::Load(Kind::kKprobeMulti, resolution.targets().size());
-  ASSERT_NE(counter, nullptr);
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  absl::StatusOr<Counting> counting = AttachCounter(resolution, Calls::kAll);
+  ASSERT_TRUE(counting.ok()) << counting.status();
   ASSERT_EQ(system("ip link add name ks0 type dummy"), 0);
-  EXPECT_EQ(counter->At(SlotOf(resolution, "dummy_setup")).cnt, 1u);
-  ASSERT_TRUE(attachment->Detach().ok());
+  EXPECT_EQ(counting->counter->At(SlotOf(resolution, "dummy_setup")).cnt, 1u);
+  ASSERT_TRUE(counting->attachment.Detach().ok());
   ASSERT_EQ(system("ip link add name ks1 type dummy"), 0);
-  EXPECT_EQ(counter->At(SlotOf(resolution, "dummy_setup")).cnt, 1u);
+  EXPECT_EQ(counting->counter->At(SlotOf(resolution, "dummy_setup")).cnt, 1u);
   ASSERT_EQ(system("ip link del ks0; ip link del ks1"), 0);
 }
 
 TEST_F(AttachTest, SeveralLinks) {
   const Resolution resolution = ResolveHere({"vfs_*", "syscall:getppid"});
-  std::unique_ptr<Counter> counter =
-      Counter::Load(Kind::kKprobeMulti, resolution.targets().size());
-  ASSERT_NE(counter, nullptr);
-  counter->OnlyThisProcess();
   AttachOptions options;
   options.max_per_link = 10;
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program(), options);
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
-  EXPECT_EQ(attachment->links().size(), (resolution.targets().size() + 9) / 10);
-  EXPECT_EQ(attachment->ReadStats()->cnt, resolution.targets().size());
+  absl::StatusOr<Counting> counting =
+      AttachCounter(resolution, Calls::kThisProcess, options);
+  ASSERT_TRUE(counting.ok()) << counting.status();
+  EXPECT_EQ(counting->attachment.links().size(),
+            (resolution.targets().size() + 9) / 10);
+  EXPECT_EQ(counting->attachment.ReadStats()->cnt, resolution.targets().size());
   TriggerGetppid(5);
-  EXPECT_EQ(counter->At(SlotOf(resolution, "__x64_sys_getppid")).cnt, 5u);
+  EXPECT_EQ(counting->counter->At(SlotOf(resolution, "__x64_sys_getppid")).cnt,
+            5u);
 }
 
 // Root sees no addresses in kallsyms, but in the filter list.
@@ -274,17 +259,13 @@ TEST_F(AttachTest, HiddenAddressesFromTheList) {
   const Resolution resolution = ResolveHere({"vfs_*", "__do_sys_getppid"});
   EXPECT_EQ(resolution.stats().addresses, AddressState::kHidden);
   EXPECT_FALSE(resolution.by_name());
-  std::unique_ptr<Counter> counter =
-      Counter::Load(Kind::kKprobeMulti, resolution.targets().size());
-  ASSERT_NE(counter, nullptr);
-  counter->OnlyThisProcess();
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  absl::StatusOr<Counting> counting =
+      AttachCounter(resolution, Calls::kThisProcess);
+  ASSERT_TRUE(counting.ok()) << counting.status();
   TriggerGetppid(9);
   const uint32_t slot = SlotOf(resolution, "__do_sys_getppid");
-  EXPECT_EQ(counter->At(slot).cnt, 9u);
-  EXPECT_EQ(counter->At(slot).ip, resolution.targets()[slot].addr);
+  EXPECT_EQ(counting->counter->At(slot).cnt, 9u);
+  EXPECT_EQ(counting->counter->At(slot).ip, resolution.targets()[slot].addr);
 }
 
 TEST_F(AttachTest, HiddenAddressesByName) {
@@ -294,15 +275,12 @@ TEST_F(AttachTest, HiddenAddressesByName) {
   const Resolution resolution =
       ResolveHere({"vfs_*", "__do_sys_getppid"}, {}, files);
   EXPECT_TRUE(resolution.by_name());
-  std::unique_ptr<Counter> counter =
-      Counter::Load(Kind::kKprobeMulti, resolution.targets().size());
-  ASSERT_NE(counter, nullptr);
-  counter->OnlyThisProcess();
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  absl::StatusOr<Counting> counting =
+      AttachCounter(resolution, Calls::kThisProcess);
+  ASSERT_TRUE(counting.ok()) << counting.status();
   TriggerGetppid(9);
-  EXPECT_EQ(counter->At(SlotOf(resolution, "__do_sys_getppid")).cnt, 9u);
+  EXPECT_EQ(counting->counter->At(SlotOf(resolution, "__do_sys_getppid")).cnt,
+            9u);
 }
 
 TEST_F(AttachTest, WithoutTheListWithAddresses) {
@@ -310,12 +288,8 @@ TEST_F(AttachTest, WithoutTheListWithAddresses) {
   files.Disable(KernelFile::kFilterFunctionsAddrs);
   const Resolution resolution = ResolveHere({"*"}, {}, files);
   EXPECT_EQ(resolution.stats().filter_list, ListState::kNames);
-  std::unique_ptr<Counter> counter =
-      Counter::Load(Kind::kKprobeMulti, resolution.targets().size());
-  ASSERT_NE(counter, nullptr);
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  absl::StatusOr<Counting> counting = AttachCounter(resolution, Calls::kAll);
+  ASSERT_TRUE(counting.ok()) << counting.status();
   EXPECT_GT(resolution.targets().size(), 30000u);
 }
 

@@ -135,6 +135,19 @@ uint64_t Counter::all_hits() const { return skeleton_->bss->all_hits; }
 
 uint64_t Counter::bad_cookies() const { return skeleton_->bss->bad_cookies; }
 
+absl::StatusOr<Counting> AttachCounter(const Resolution& resolution,
+                                       Calls calls,
+                                       const AttachOptions& options) {
+  std::unique_ptr<Counter> counter = Counter::Load(
+      options.kind.value_or(Kind::kKprobeMulti), resolution.targets().size());
+  if (counter == nullptr) return absl::InternalError("no counting program");
+  if (calls == Calls::kThisProcess) counter->OnlyThisProcess();
+  absl::StatusOr<Attachment> attachment =
+      Attach(resolution, counter->program(), options);
+  if (!attachment.ok()) return attachment.status();
+  return Counting{std::move(counter), *std::move(attachment)};
+}
+
 void TriggerGetppid(int cnt) {
   for (int i = 0; i < cnt; ++i) syscall(SYS_getppid);
 }

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "ksweep/attach.h"
+#include "ksweep/attachment.h"
 #include "ksweep/resolve.h"
 
 struct count_bpf;
@@ -64,6 +66,20 @@ class Counter {
   count_bpf* skeleton_ = nullptr;
   KindChoice choice_;
 };
+
+// A counting program attached to all targets of a resolution, with kprobe.multi
+// or the kind of the options.
+struct Counting {
+  std::unique_ptr<Counter> counter;
+  Attachment attachment;
+};
+
+// Whose calls are counted.
+enum class Calls { kAll, kThisProcess };
+
+absl::StatusOr<Counting> AttachCounter(const Resolution& resolution,
+                                       Calls calls,
+                                       const AttachOptions& options = {});
 
 // Calls getppid(2) `cnt` times, by the system call itself.
 void TriggerGetppid(int cnt);

@@ -19,7 +19,10 @@
 namespace ksweep {
 namespace {
 
+using testing::AttachCounter;
+using testing::Calls;
 using testing::Counter;
+using testing::Counting;
 using testing::ResolveHere;
 using testing::TriggerGetppid;
 
@@ -55,14 +58,10 @@ TEST_F(ReadBackTest, ShuffledCookiesOfEveryFunction) {
       Resolve(ShuffledRequests(ResolveHere({"*"})));
   ASSERT_TRUE(resolution.ok()) << resolution.status();
   ASSERT_GT(resolution->targets().size(), 39000u);
-  std::unique_ptr<Counter> counter =
-      Counter::Load(Kind::kKprobeMulti, resolution->targets().size());
-  ASSERT_NE(counter, nullptr);
-  absl::StatusOr<Attachment> attachment =
-      Attach(*resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  absl::StatusOr<Counting> counting = AttachCounter(*resolution, Calls::kAll);
+  ASSERT_TRUE(counting.ok()) << counting.status();
 
-  const absl::StatusOr<ReadBackReport> report = attachment->ReadBack();
+  const absl::StatusOr<ReadBackReport> report = counting->attachment.ReadBack();
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->cnt, resolution->targets().size());
   EXPECT_EQ(report->untold_links, 0u);
@@ -71,11 +70,12 @@ TEST_F(ReadBackTest, ShuffledCookiesOfEveryFunction) {
 
   TriggerGetppid(10);
   ASSERT_EQ(system("ls /proc > /dev/null; sleep 0.2"), 0);
-  ASSERT_TRUE(attachment->Detach().ok());
-  EXPECT_EQ(counter->bad_cookies(), 0u);
+  ASSERT_TRUE(counting->attachment.Detach().ok());
+  EXPECT_EQ(counting->counter->bad_cookies(), 0u);
   size_t hit_functions = 0;
   for (const Target& target : resolution->targets()) {
-    const testing::Hit hit = counter->At(static_cast<uint32_t>(target.cookie));
+    const testing::Hit hit =
+        counting->counter->At(static_cast<uint32_t>(target.cookie));
     if (hit.cnt == 0) continue;
     ++hit_functions;
     EXPECT_EQ(hit.ip, target.addr) << target.name;
@@ -95,17 +95,14 @@ TEST_F(ReadBackTest, BothCookiesOfAFunctionCount) {
   absl::StatusOr<Resolution> resolution =
       Resolve(requests, KernelFiles(), options);
   ASSERT_TRUE(resolution.ok()) << resolution.status();
-  std::unique_ptr<Counter> counter = Counter::Load(Kind::kKprobeMulti, 3);
-  ASSERT_NE(counter, nullptr);
-  counter->OnlyThisProcess();
-  absl::StatusOr<Attachment> attachment =
-      Attach(*resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
-  EXPECT_EQ(attachment->links().size(), 2u);
-  EXPECT_TRUE(attachment->ReadBack()->matches());
+  absl::StatusOr<Counting> counting =
+      AttachCounter(*resolution, Calls::kThisProcess);
+  ASSERT_TRUE(counting.ok()) << counting.status();
+  EXPECT_EQ(counting->attachment.links().size(), 2u);
+  EXPECT_TRUE(counting->attachment.ReadBack()->matches());
   TriggerGetppid(6);
-  EXPECT_EQ(counter->At(1).cnt, 6u);
-  EXPECT_EQ(counter->At(2).cnt, 6u);
+  EXPECT_EQ(counting->counter->At(1).cnt, 6u);
+  EXPECT_EQ(counting->counter->At(2).cnt, 6u);
 }
 
 TEST_F(ReadBackTest, PinnedLinksGoOnAndAreTakenOver) {
@@ -148,12 +145,9 @@ TEST_F(ReadBackTest, PinnedLinksGoOnAndAreTakenOver) {
 
 TEST_F(ReadBackTest, OnAnotherFileSystemNothingIsPinned) {
   const Resolution resolution = ResolveHere({kGetppid});
-  std::unique_ptr<Counter> counter = Counter::Load(Kind::kKprobeMulti, 1);
-  ASSERT_NE(counter, nullptr);
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
-  const absl::Status status = attachment->Pin("/tmp/ksweep_no_bpffs");
+  absl::StatusOr<Counting> counting = AttachCounter(resolution, Calls::kAll);
+  ASSERT_TRUE(counting.ok()) << counting.status();
+  const absl::Status status = counting->attachment.Pin("/tmp/ksweep_no_bpffs");
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
   EXPECT_THAT(std::string(status.message()),
               ::testing::HasSubstr("BPF file system"));
