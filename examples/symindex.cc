@@ -50,9 +50,10 @@ ABSL_FLAG(std::string, root, "",
 ABSL_FLAG(std::string, vmlinux, "",
           "build from this ELF file, a vmlinux or a module");
 ABSL_FLAG(std::string, system_map, "", "build from this System.map");
-ABSL_FLAG(std::string, btf, "",
-          "file with the core kernel's BTF, for build; without it that below "
-          "the root, or in the ELF file, if there is one");
+ABSL_FLAG(
+    std::string, btf, "",
+    "file with the core kernel's BTF, raw or a vmlinux, for build: instead "
+    "of the BTF below the root, or in the ELF file; a module's goes on it");
 ABSL_FLAG(std::string, build_id, "",
           "the kernel's build id in hexadecimal, for build from a System.map");
 ABSL_FLAG(bool, own_dictionary, false,
@@ -79,7 +80,8 @@ Makes an index of a kernel's symbols, and asks it.
   addr   --index=FILE ADDR…    what is at these addresses (hexadecimal)
   prefix --index=FILE PREFIX…  symbols whose names begin like this
   glob   --index=FILE GLOB…    symbols whose names match
-  btf    --index=FILE ID…      functions of these ids in the core kernel's BTF
+  btf    --index=FILE ID…      functions of these ids in the core kernel's BTF,
+                               and of MODULE:ID in that of a module
   modules --index=FILE -o FILE takes up the modules that are loaded now
   stat   --index=FILE          what is in the file, and how many bytes it takes
   verify --index=FILE          reads all of the file and checks it
@@ -111,12 +113,34 @@ absl::StatusOr<uint64_t> ParseAddr(std::string_view text) {
   return ParseNumber(text, 16, "hexadecimal address of 64 bits");
 }
 
-absl::StatusOr<uint32_t> ParseBtfId(std::string_view text) {
-  const absl::StatusOr<uint64_t> id = ParseNumber(text, 10, "BTF id");
-  if (!id.ok()) return id.status();
-  if (*id >> 32 == 0) return static_cast<uint32_t>(*id);
+// A function in the BTF of a module, or of the core kernel if that is empty.
+struct BtfId {
+  std::string module;
+  uint32_t id = 0;
+};
+
+// "ID" or "MODULE:ID", also with the "btf:" that stands in front in requests.
+absl::StatusOr<BtfId> ParseBtfId(std::string_view text) {
+  constexpr std::string_view kPrefix = "btf:";
+  std::string_view rest = text;
+  if (rest.substr(0, kPrefix.size()) == kPrefix) {
+    rest.remove_prefix(kPrefix.size());
+  }
+  BtfId parsed;
+  if (const size_t colon = rest.rfind(':'); colon != std::string_view::npos) {
+    parsed.module = rest.substr(0, colon);
+    rest.remove_prefix(colon + 1);
+    if (parsed.module == "vmlinux") parsed.module.clear();
+  }
+  const absl::StatusOr<uint64_t> id = ParseNumber(rest, 10, "BTF id");
+  if (!id.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("'%s' is no BTF id, nor MODULE:ID", Printable(text)));
+  }
+  parsed.id = static_cast<uint32_t>(*id);
+  if (*id >> 32 == 0) return parsed;
   return absl::InvalidArgumentError(
-      absl::StrFormat("'%s' is no BTF id, they have 32 bits", text));
+      absl::StrFormat("'%s' is no BTF id, they have 32 bits", Printable(text)));
 }
 
 absl::StatusOr<std::string> ParseBuildId(std::string_view text) {
@@ -253,46 +277,63 @@ int WriteStats(const ksweep::SymbolIndex& index) {
                                                                 : kExitFailed;
 }
 
-absl::StatusOr<ksweep::SymbolIndex> BuildIndex() {
+// Says which modules' BTF could not be used.
+void PrintBtfMessages(const ksweep::SymbolIndex& index) {
+  for (const ksweep::ModuleBtf& module : index.ModulesWithBtf()) {
+    if (module.status.ok()) continue;
+    const absl::string_view why = module.status.message();
+    PrintMessage(absl::StrFormat("no BTF ids of module %s: %s",
+                                 Printable(module.module), why));
+  }
+}
+
+absl::StatusOr<ksweep::BuildOptions> OptionsOfFlags() {
   ksweep::BuildOptions options;
   options.own_dictionary = absl::GetFlag(FLAGS_own_dictionary);
   const absl::StatusOr<std::string> build_id =
       ParseBuildId(absl::GetFlag(FLAGS_build_id));
   if (!build_id.ok()) return build_id.status();
   options.build_id = *build_id;
-  if (const std::string path = absl::GetFlag(FLAGS_vmlinux); !path.empty()) {
-    return ksweep::SymbolIndex::FromElf(path, options);
+  const std::string path = absl::GetFlag(FLAGS_btf);
+  if (path.empty()) return options;
+  std::optional<std::string> btf = ReadFile(path);
+  if (!btf.has_value()) {
+    return absl::NotFoundError(
+        absl::StrFormat("--btf=%s: the file cannot be read", path));
   }
-  if (const std::string path = absl::GetFlag(FLAGS_system_map); !path.empty()) {
-    return ksweep::SymbolIndex::FromSystemMap(path, options);
-  }
-  const std::string root = absl::GetFlag(FLAGS_root);
-  return ksweep::SymbolIndex::FromKernel(
-      ksweep::KernelFiles(root.empty() ? "/" : root), options);
+  options.btf = *std::move(btf);
+  return options;
 }
 
-// The BTF of --btf, or of the kernel that the symbols are of.
-absl::StatusOr<ksweep::SymbolIndex> AddBtf(const ksweep::SymbolIndex& index) {
-  std::string path = absl::GetFlag(FLAGS_btf);
-  const bool asked = !path.empty();
-  if (!asked) {
-    if (!absl::GetFlag(FLAGS_vmlinux).empty() ||
-        !absl::GetFlag(FLAGS_system_map).empty()) {
-      return index;
-    }
-    path = absl::GetFlag(FLAGS_root) + "/sys/kernel/btf/vmlinux";
+// A kernel need not have BTF.
+absl::StatusOr<ksweep::SymbolIndex> BuildFromKernel(
+    const ksweep::BuildOptions& options) {
+  const std::string root = absl::GetFlag(FLAGS_root);
+  const ksweep::KernelFiles files(root.empty() ? "/" : root);
+  const absl::StatusOr<ksweep::SymbolIndex> index =
+      ksweep::SymbolIndex::FromKernel(files, options);
+  if (!index.ok() || !options.btf.empty()) return index;
+  absl::StatusOr<ksweep::SymbolIndex> with_btf = index->WithKernelBtf(files);
+  if (absl::IsNotFound(with_btf.status())) return index;
+  return with_btf;
+}
+
+absl::StatusOr<ksweep::SymbolIndex> BuildIndex() {
+  const absl::StatusOr<ksweep::BuildOptions> options = OptionsOfFlags();
+  if (!options.ok()) return options.status();
+  if (const std::string path = absl::GetFlag(FLAGS_vmlinux); !path.empty()) {
+    return ksweep::SymbolIndex::FromElf(path, *options);
   }
-  const std::optional<std::string> btf = ReadFile(path);
-  if (btf.has_value()) return index.WithBtf(*btf);
-  if (!asked) return index;
-  return absl::NotFoundError(
-      absl::StrFormat("--btf=%s: the file cannot be read", path));
+  if (const std::string path = absl::GetFlag(FLAGS_system_map); !path.empty()) {
+    return ksweep::SymbolIndex::FromSystemMap(path, *options);
+  }
+  return BuildFromKernel(*options);
 }
 
 absl::StatusOr<int> Build(const Args&) {
-  absl::StatusOr<ksweep::SymbolIndex> index = BuildIndex();
-  if (index.ok()) index = AddBtf(*index);
+  const absl::StatusOr<ksweep::SymbolIndex> index = BuildIndex();
   if (!index.ok()) return index.status();
+  PrintBtfMessages(*index);
   const absl::Status saved = index->Save(absl::GetFlag(FLAGS_output));
   if (!saved.ok()) return saved;
   return WriteStats(*index);
@@ -304,6 +345,7 @@ absl::StatusOr<int> TakeUpModules(const Args&) {
   const std::string root = absl::GetFlag(FLAGS_root);
   index = index->WithModules(ksweep::KernelFiles(root.empty() ? "/" : root));
   if (!index.ok()) return index.status();
+  PrintBtfMessages(*index);
   const absl::Status saved = index->Save(absl::GetFlag(FLAGS_output));
   if (!saved.ok()) return saved;
   return WriteStats(*index);
@@ -403,12 +445,15 @@ absl::StatusOr<int> FindBtfIds(const Args& args) {
   const absl::StatusOr<ksweep::SymbolIndex> index = OpenIndex();
   if (!index.ok()) return index.status();
   return AnswerAll(args, [&](const Word& word) -> absl::StatusOr<Answer> {
-    const absl::StatusOr<uint32_t> id = ParseBtfId(word.text);
+    const absl::StatusOr<BtfId> id = ParseBtfId(word.text);
     if (!id.ok()) return id.status();
-    const absl::StatusOr<IndexSymbols> symbols = index->FindBtf(*id);
+    const absl::StatusOr<IndexSymbols> symbols =
+        index->FindBtf(id->module, id->id);
     if (!symbols.ok()) return symbols.status();
-    if (symbols->empty() && !Json()) PrintMessage(word.text + ": not found");
-    return Write(Json() ? BtfJson(*id, *symbols)
+    if (symbols->empty() && !Json()) {
+      PrintMessage(Printable(word.text) + ": not found");
+    }
+    return Write(Json() ? BtfJson(id->module, id->id, *symbols)
                         : SymbolsText(*symbols, !word.streamed()),
                  !symbols->empty());
   });

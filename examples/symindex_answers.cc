@@ -74,6 +74,7 @@ std::vector<Figure> PartFigures(const ksweep::IndexPartStats& part) {
 std::vector<Figure> FileFigures(const ksweep::IndexStats& stats) {
   return {{"dictionary_bytes", stats.dictionary_bytes},
           {"btf_bytes", stats.btf_bytes},
+          {"modules_btf_bytes", stats.modules_btf_bytes},
           {"header_bytes", stats.header_bytes},
           {"file_bytes", stats.file_bytes},
           {"generation", stats.generation}};
@@ -148,10 +149,13 @@ std::string AddressJson(uint64_t addr, const ksweep::Symbolized& found) {
   return json.text() + "\n";
 }
 
-std::string BtfJson(uint32_t id, const IndexSymbols& symbols) {
+std::string BtfJson(std::string_view module, uint32_t id,
+                    const IndexSymbols& symbols) {
   JsonWriter json;
   json.BeginObject();
   WriteNumber("btf_id", id, &json);
+  json.Key("btf_module");
+  module.empty() ? json.Null() : json.String(module);
   json.Key("symbols");
   WriteSymbols(symbols, &json);
   json.EndObject();

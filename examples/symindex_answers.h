@@ -26,8 +26,9 @@ std::string AddressText(uint64_t addr, const ksweep::Symbolized& found);
 // {"address", "symbols": [{"name", "module", "offset", …}, …]}
 std::string AddressJson(uint64_t addr, const ksweep::Symbolized& found);
 
-// {"btf_id", "symbols": […]}
-std::string BtfJson(uint32_t id, const IndexSymbols& symbols);
+// {"btf_id", "btf_module", "symbols": […]}
+std::string BtfJson(std::string_view module, uint32_t id,
+                    const IndexSymbols& symbols);
 
 std::string StatsText(const ksweep::IndexStats& stats);
 std::string StatsJson(const ksweep::IndexStats& stats);

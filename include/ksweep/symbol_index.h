@@ -100,6 +100,10 @@ struct BuildOptions {
   // built-in one if the file gets smaller by it. Takes ten times as long;
   // worth it for kernels much newer than the library.
   bool own_dictionary = false;
+  // The core kernel's BTF, raw or in an ELF file, as for WithBtf(). For a
+  // module on disk the BTF that the module's own goes on; without it the ids of
+  // that module are not known.
+  std::string btf;
 };
 
 // Which addresses an opened index tells.
@@ -140,7 +144,8 @@ struct IndexStats {
   IndexPartStats core;
   IndexPartStats modules;
   uint64_t dictionary_bytes = 0;
-  uint64_t btf_bytes = 0;
+  uint64_t btf_bytes = 0;          // ids of the core kernel's BTF
+  uint64_t modules_btf_bytes = 0;  // of modules'
   uint64_t header_bytes = 0;
   // What Save() writes.
   uint64_t file_bytes = 0;
@@ -153,6 +158,12 @@ struct IndexStats {
   uint64_t slide = 0;    // added to what it was built from, modulo 2^64
   // True if the file has a modules' part of another boot, which was left out.
   bool modules_left_out = false;
+};
+
+// A module that has BTF.
+struct ModuleBtf {
+  std::string module;
+  absl::Status status;  // why its ids are not known; OK if they are
 };
 
 // An immutable table of symbols: the core kernel's, which belongs to a kernel
@@ -215,14 +226,24 @@ class SymbolIndex {
   // The same core with the modules and BPF programs that `files` lists now, as
   // the next generation; *this stays as it is, so addresses taken before can
   // still be named. Cost: one read of kallsyms.
+  // If has_btf(), the BTF of these modules, too, and that of the kernel.
   // FailedPrecondition if `files` is another kernel or has moved since.
   absl::StatusOr<SymbolIndex> WithModules(
       const KernelFiles& files = KernelFiles()) const;
   // The same from text in the form of kallsyms, whose core lines are skipped.
+  // There are no BTF ids of modules in it.
   absl::StatusOr<SymbolIndex> WithModulesFromText(std::string_view text) const;
 
-  // Adds the ids of the functions in `btf`, the core kernel's BTF as bytes.
+  // Adds the ids of the functions in `btf`, the core kernel's BTF: raw, or an
+  // ELF file that has it.
   absl::StatusOr<SymbolIndex> WithBtf(std::string_view btf) const;
+  // Adds those of the core kernel's BTF and of each module in the index that
+  // has BTF, from below `files`. What is wrong with a module's BTF is that
+  // module's matter: see FindBtf() and ModulesWithBtf(). Cost: ~30 ms for the
+  // core kernel's, some for each module.
+  // NotFound, PermissionDenied or InvalidArgument for the core kernel's.
+  absl::StatusOr<SymbolIndex> WithKernelBtf(
+      const KernelFiles& files = KernelFiles()) const;
 
   // Every symbol of that very name: the core's, then those of modules, each in
   // address order. Empty if there is none.
@@ -270,6 +291,14 @@ class SymbolIndex {
   // FailedPrecondition if the index has no BTF, see WithBtf().
   absl::StatusOr<std::vector<IndexSymbol>> FindBtf(uint32_t id) const;
   bool has_btf() const;
+  // The same for an id of `module`'s BTF, which counts on where the kernel's
+  // ends, and that module's functions; for the core kernel if it is empty.
+  // FailedPrecondition if there are no ids of it; what was wrong with its BTF
+  // when it was read, if that is why.
+  absl::StatusOr<std::vector<IndexSymbol>> FindBtf(std::string_view module,
+                                                   uint32_t id) const;
+  // The modules whose BTF was read, ascending.
+  std::vector<ModuleBtf> ModulesWithBtf() const;
 
   // Symbols in all.
   uint64_t size() const;

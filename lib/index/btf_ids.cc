@@ -77,4 +77,17 @@ std::optional<uint32_t> BtfIds::Find(uint32_t id) const {
   return static_cast<uint32_t>(LoadPacked(offsets_, rank, offset_bits_));
 }
 
+void BtfIds::ForEach(absl::FunctionRef<void(uint32_t, uint32_t)> visit) const {
+  for (uint32_t word = 0; word < words_; ++word) {
+    uint64_t bits = LoadLe<uint64_t>(bits_ + 8 * size_t{word});
+    for (; bits != 0; bits &= bits - 1) {
+      const uint32_t id =
+          word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
+      const std::optional<uint32_t> offset = Find(id);
+      // One that is not there is below the end of no table.
+      visit(id, offset.value_or(UINT32_MAX));
+    }
+  }
+}
+
 }  // namespace ksweep

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
@@ -31,6 +32,9 @@ class BtfIds {
   static absl::StatusOr<BtfIds> Make(std::string_view packed);
 
   std::optional<uint32_t> Find(uint32_t id) const;
+
+  // Calls `visit` with each id and its offset.
+  void ForEach(absl::FunctionRef<void(uint32_t, uint32_t)> visit) const;
 
  private:
   static constexpr uint32_t kWordsPerCount = 8;

@@ -10,7 +10,6 @@
 #include "lib/index/dictionary_trainer.h"
 #include "lib/index/index_data.h"
 #include "lib/index/table_builder.h"
-#include "lib/source/btf.h"
 #include "lib/source/kallsyms.h"
 
 namespace ksweep {
@@ -148,6 +147,7 @@ absl::Status ReplaceModules(SymbolList* list, const BuildFacts& facts,
   if (!status.ok()) return status;
   data->modules = std::move(part);
   data->modules_left_out = false;
+  data->modules_btf = {};
   // The file's checksums are not about these.
   data->file = nullptr;
   ModulesInfo info;
@@ -156,29 +156,6 @@ absl::Status ReplaceModules(SymbolList* list, const BuildFacts& facts,
   info.has_stext = list->stext().has_value();
   info.stext = list->stext().value_or(0);
   data->modules_info = std::move(info);
-  return absl::OkStatus();
-}
-
-absl::Status AddBtf(std::string btf, IndexData* data) {
-  absl::StatusOr<std::unique_ptr<Btf>> parsed = Btf::Parse(std::move(btf));
-  if (!parsed.ok()) return parsed.status();
-  std::vector<BtfIds::Item> items;
-  Query query;
-  for (const BtfFunc& func : (*parsed)->funcs()) {
-    query.Set(func.name);
-    std::vector<Entry> entries;
-    if (!data->core.table.FindAll(query, &entries)) {
-      return absl::DataLossError("the index is damaged: run its verification");
-    }
-    if (!entries.empty()) items.push_back({func.id, entries[0].offset});
-  }
-  auto storage = std::make_shared<const std::string>(BtfIds::Pack(items));
-  absl::StatusOr<BtfIds> ids = BtfIds::Make(*storage);
-  if (!ids.ok()) return ids.status();
-  data->btf = *ids;
-  data->btf_bytes = *storage;
-  data->btf_storage = std::move(storage);
-  data->file = nullptr;
   return absl::OkStatus();
 }
 

@@ -1,6 +1,8 @@
 #include "lib/index/index_data.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "lib/index/le.h"
@@ -24,7 +26,9 @@ absl::Status InfoDamaged() {
 
 // What is small, or what every lookup rests on.
 bool IsCheckedAtOnce(SectionKind kind) {
-  if (kind < kCoreSections) return kind != kBtfSection;
+  if (kind < kCoreSections) {
+    return kind != kBtfSection && kind != kModulesBtfSection;
+  }
   switch (static_cast<TablePart>(kind % 16)) {
     case TablePart::kRecords:
     case TablePart::kPages:
@@ -140,6 +144,9 @@ Sections SectionsOf(const IndexData& data,
   for (uint32_t i = 0; i < kTablePartCnt; ++i) {
     sections[kModulesSections + i] = data.modules.table.bytes()[i];
   }
+  if (!data.modules_btf.bytes.empty()) {
+    sections[kModulesBtfSection] = data.modules_btf.bytes;
+  }
   return sections;
 }
 
@@ -172,9 +179,16 @@ absl::StatusOr<IndexData> ParseIndexData(std::string_view bytes,
       ModulesInfo::Unpack(file.Get(kModulesInfoSection));
   if (!modules.ok()) return modules.status();
   data.modules_info = *std::move(modules);
-  status = ParseTable(file, kModulesSections, data, std::move(storage),
-                      &data.modules);
+  status = ParseTable(file, kModulesSections, data, storage, &data.modules);
   if (!status.ok()) return status;
+  if (!file.Has(kModulesBtfSection)) return data;
+  const std::string_view packed = file.Get(kModulesBtfSection);
+  if (packed.empty()) {
+    return absl::DataLossError("the index's BTF ids of modules are damaged");
+  }
+  absl::StatusOr<ModulesBtf> ids = ModulesBtf::Make(packed);
+  if (!ids.ok()) return ids.status();
+  data.modules_btf = {packed, *std::move(ids), std::move(storage)};
   return data;
 }
 
@@ -182,6 +196,32 @@ void SlideIndexData(uint64_t slide, IndexData* data) {
   data->slide += slide;
   data->core.table.Slide(slide);
 }
+
+namespace {
+
+// That each id leads to a symbol that its name leads back to.
+absl::Status VerifyIds(const BtfIds& ids, const Table& table,
+                       std::string_view module) {
+  bool ok = true;
+  NameBuffer buffer;
+  std::vector<Entry> entries;
+  ids.ForEach([&](uint32_t, uint32_t offset) {
+    IndexSymbolView symbol;
+    ok = ok && offset < table.shape().record_bytes &&
+         table.Describe({offset, false}, &buffer, &symbol) &&
+         symbol.module == module;
+    entries.clear();
+    ok = ok && table.FindAll(Query(symbol.name), &entries) &&
+         std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+           return entry.offset == offset;
+         });
+  });
+  if (ok) return absl::OkStatus();
+  return absl::DataLossError(
+      "the index is damaged: a BTF id does not lead to a function");
+}
+
+}  // namespace
 
 absl::Status VerifyIndexData(const IndexData& data) {
   if (data.file != nullptr) {
@@ -192,7 +232,12 @@ absl::Status VerifyIndexData(const IndexData& data) {
     absl::Status status = table->Verify();
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  absl::Status status = VerifyIds(data.btf, data.core.table, "");
+  for (const ModulesBtf::Object& object : data.modules_btf.ids.objects()) {
+    if (!status.ok()) return status;
+    status = VerifyIds(object.ids, data.modules.table, object.module);
+  }
+  return status;
 }
 
 }  // namespace ksweep

@@ -15,8 +15,10 @@
 #include "lib/index/btf_ids.h"
 #include "lib/index/container.h"
 #include "lib/index/dictionary.h"
+#include "lib/index/modules_btf.h"
 #include "lib/index/symbol_list.h"
 #include "lib/index/table.h"
+#include "lib/source/btf_store.h"
 
 namespace ksweep {
 
@@ -48,6 +50,13 @@ struct IndexPart {
   Table table;
 };
 
+// Empty: of no module.
+struct ModulesBtfPart {
+  std::string_view bytes;
+  ModulesBtf ids;
+  std::shared_ptr<const void> storage;
+};
+
 struct IndexData {
   std::shared_ptr<const Dictionary> dictionary = Dictionary::BuiltIn();
   std::string packed_dictionary;
@@ -58,6 +67,7 @@ struct IndexData {
   std::shared_ptr<const void> btf_storage;
   std::optional<std::string_view> btf_bytes;
   BtfIds btf;
+  ModulesBtfPart modules_btf;
   uint64_t slide = 0;
   bool modules_left_out = false;
   // Of an opened file: for its checksums.
@@ -74,6 +84,7 @@ inline constexpr SectionKind kInfoSection = 1;
 inline constexpr SectionKind kDictionarySection = 2;
 inline constexpr SectionKind kModulesInfoSection = 3;
 inline constexpr SectionKind kBtfSection = 4;
+inline constexpr SectionKind kModulesBtfSection = 5;
 inline constexpr SectionKind kCoreSections = 16;
 inline constexpr SectionKind kModulesSections = 32;
 
@@ -95,8 +106,17 @@ absl::StatusOr<IndexData> BuildIndexData(SymbolList* list,
 absl::Status ReplaceModules(SymbolList* list, const BuildFacts& facts,
                             uint64_t tail_bytes, IndexData* data);
 
-// Makes `data`'s table of BTF ids from raw BTF.
+// Makes `data`'s table of BTF ids from the core kernel's BTF, raw or in an ELF
+// file.
 absl::Status AddBtf(std::string btf, IndexData* data);
+absl::Status AddBtfOf(BtfStore* store, IndexData* data);
+
+// And those of the modules in its table. Fails for none of them alone.
+absl::Status AddModulesBtfOf(BtfStore* store, IndexData* data);
+// Of one, whose BTF goes on that in `base`; NotFound if it has none.
+absl::Status AddModuleBtf(std::string_view module,
+                          absl::StatusOr<std::string> btf,
+                          const std::string& base, IndexData* data);
 
 // FailedPrecondition if the list shows no addresses, or not all.
 absl::Status CheckAddresses(const SymbolList& list);

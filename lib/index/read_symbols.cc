@@ -118,11 +118,12 @@ absl::StatusOr<ElfSource> ReadElf(std::string_view bytes,
   ElfSource source;
   source.facts.borders = std::move(elf->borders);
   std::sort(source.facts.borders.begin(), source.facts.borders.end());
-  if (elf->is_module) return source;
-  source.facts.build_id = std::move(elf->build_id);
-  absl::StatusOr<std::string> btf = BtfOfElf(bytes);
-  if (btf.ok()) source.btf = *std::move(btf);
-  if (!btf.ok() && !absl::IsNotFound(btf.status())) return btf.status();
+  source.btf = BtfOfElf(bytes);
+  if (elf->is_module) {
+    source.module = elf->module;
+  } else {
+    source.facts.build_id = std::move(elf->build_id);
+  }
   return source;
 }
 

@@ -25,7 +25,9 @@ absl::Status ReadSystemMap(const std::string& path, SymbolList* list);
 // What an ELF file tells besides its symbols.
 struct ElfSource {
   BuildFacts facts;
-  std::string btf;  // raw; empty: none that is the core kernel's
+  std::string module;  // that it is; empty: it is the core kernel
+  // Raw. NotFound if there is none.
+  absl::StatusOr<std::string> btf = absl::NotFoundError("no BTF");
 };
 
 // Adds the symbols of vmlinux or of a module on disk. `path` names a module

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "lib/base/abseil.h"
 #include "lib/base/errno_status.h"
 #include "lib/base/glob.h"
 #include "lib/index/index_data.h"
@@ -218,6 +219,7 @@ absl::Status Relocate(const OpenOptions& options, IndexData* data) {
     data->modules_left_out = true;
     data->modules_info.reset();
     data->modules = {};
+    data->modules_btf = {};
   }
   return absl::OkStatus();
 }
@@ -248,6 +250,56 @@ absl::StatusOr<IndexData> WithModulesOf(SymbolList* list, BuildFacts facts,
   return data;
 }
 
+absl::Status AddElfBtf(ElfSource elf, const BuildOptions& options,
+                       IndexData* data) {
+  if (!elf.module.empty()) {
+    return AddModuleBtf(elf.module, std::move(elf.btf), options.btf, data);
+  }
+  if (!options.btf.empty()) return AddBtf(options.btf, data);
+  if (absl::IsNotFound(elf.btf.status())) return absl::OkStatus();
+  return elf.btf.ok() ? AddBtf(*std::move(elf.btf), data) : elf.btf.status();
+}
+
+// Of a list that holds no BTF.
+absl::StatusOr<IndexData> BuildWithBtf(SymbolList* list,
+                                       const BuildOptions& options,
+                                       const BuildFacts& facts) {
+  absl::StatusOr<IndexData> data = BuildIndexData(list, options, facts);
+  if (!data.ok() || options.btf.empty()) return data;
+  absl::Status status = AddBtf(options.btf, &*data);
+  if (!status.ok()) return status;
+  return data;
+}
+
+// The functions among `symbols`, and of these the ones of `module`.
+void KeepFunctionsOf(std::string_view module,
+                     std::vector<IndexSymbol>* symbols) {
+  symbols->erase(std::remove_if(symbols->begin(), symbols->end(),
+                                [module](const IndexSymbol& s) {
+                                  return !IsFunctionType(s.type) ||
+                                         s.module != module;
+                                }),
+                 symbols->end());
+}
+
+absl::StatusOr<std::vector<IndexSymbol>> FunctionsOf(const BtfIds& ids,
+                                                     uint32_t id,
+                                                     const Table& table,
+                                                     std::string_view module) {
+  const std::optional<uint32_t> offset = ids.Find(id);
+  std::vector<IndexSymbol> symbols;
+  if (!offset.has_value()) return symbols;
+  NameBuffer buffer;
+  IndexSymbolView symbol;
+  if (*offset >= table.shape().record_bytes ||
+      !table.Describe({*offset, false}, &buffer, &symbol) ||
+      !AppendSymbols(table, Query(symbol.name), &symbols)) {
+    return Damaged();
+  }
+  KeepFunctionsOf(module, &symbols);
+  return symbols;
+}
+
 }  // namespace
 
 SymbolIndex::SymbolIndex() : SymbolIndex(*FromText("")) {}
@@ -264,8 +316,7 @@ absl::StatusOr<SymbolIndex> SymbolIndex::FromKernel(
   SymbolList list;
   absl::Status status = ReadKallsyms(files, &list);
   if (!status.ok()) return status;
-  absl::StatusOr<IndexData> data =
-      BuildIndexData(&list, options, FactsOf(files));
+  absl::StatusOr<IndexData> data = BuildWithBtf(&list, options, FactsOf(files));
   if (!data.ok()) return data.status();
   return SymbolIndex(std::make_shared<const Rep>(Rep{*std::move(data)}));
 }
@@ -278,7 +329,7 @@ absl::StatusOr<SymbolIndex> SymbolIndex::FromText(std::string_view text,
   if (!status.ok()) return status;
   BuildFacts facts;
   facts.knows_modules = true;
-  absl::StatusOr<IndexData> data = BuildIndexData(&list, options, facts);
+  absl::StatusOr<IndexData> data = BuildWithBtf(&list, options, facts);
   if (!data.ok()) return data.status();
   return SymbolIndex(std::make_shared<const Rep>(Rep{*std::move(data)}));
 }
@@ -288,7 +339,7 @@ absl::StatusOr<SymbolIndex> SymbolIndex::FromSystemMap(
   SymbolList list;
   absl::Status status = ReadSystemMap(path, &list);
   if (!status.ok()) return status;
-  absl::StatusOr<IndexData> data = BuildIndexData(&list, options, {});
+  absl::StatusOr<IndexData> data = BuildWithBtf(&list, options, {});
   if (!data.ok()) return data.status();
   return SymbolIndex(std::make_shared<const Rep>(Rep{*std::move(data)}));
 }
@@ -303,10 +354,8 @@ absl::StatusOr<SymbolIndex> SymbolIndex::FromElf(const std::string& path,
   if (!elf.ok()) return Annotate(elf.status(), path + ": ");
   absl::StatusOr<IndexData> data = BuildIndexData(&list, options, elf->facts);
   if (!data.ok()) return Annotate(data.status(), path + ": ");
-  if (!elf->btf.empty()) {
-    absl::Status status = AddBtf(std::move(elf->btf), &*data);
-    if (!status.ok()) return Annotate(status, path + ": ");
-  }
+  absl::Status status = AddElfBtf(*std::move(elf), options, &*data);
+  if (!status.ok()) return Annotate(status, path + ": ");
   return SymbolIndex(std::make_shared<const Rep>(Rep{*std::move(data)}));
 }
 
@@ -345,6 +394,11 @@ absl::StatusOr<SymbolIndex> SymbolIndex::WithModules(
   absl::StatusOr<IndexData> data =
       WithModulesOf(&list, std::move(facts), rep_->data);
   if (!data.ok()) return data.status();
+  if (has_btf()) {
+    BtfStore store(files);
+    status = AddModulesBtfOf(&store, &*data);
+    if (!status.ok()) return status;
+  }
   return SymbolIndex(std::make_shared<const Rep>(Rep{*std::move(data)}));
 }
 
@@ -361,6 +415,16 @@ absl::StatusOr<SymbolIndex> SymbolIndex::WithModulesFromText(
 absl::StatusOr<SymbolIndex> SymbolIndex::WithBtf(std::string_view btf) const {
   IndexData data = rep_->data;
   absl::Status status = AddBtf(std::string(btf), &data);
+  if (!status.ok()) return status;
+  return SymbolIndex(std::make_shared<const Rep>(Rep{std::move(data)}));
+}
+
+absl::StatusOr<SymbolIndex> SymbolIndex::WithKernelBtf(
+    const KernelFiles& files) const {
+  IndexData data = rep_->data;
+  BtfStore store(files);
+  absl::Status status = AddBtfOf(&store, &data);
+  if (status.ok()) status = AddModulesBtfOf(&store, &data);
   if (!status.ok()) return status;
   return SymbolIndex(std::make_shared<const Rep>(Rep{std::move(data)}));
 }
@@ -481,21 +545,36 @@ absl::StatusOr<std::vector<IndexSymbol>> SymbolIndex::FindBtf(
     return absl::FailedPreconditionError(
         "the index has no BTF ids; add them with WithBtf()");
   }
-  const std::optional<uint32_t> offset = data.btf.Find(id);
-  std::vector<IndexSymbol> symbols;
-  if (!offset.has_value()) return symbols;
-  const Table& core = data.core.table;
-  if (*offset >= core.shape().record_bytes) return Damaged();
-  NameBuffer buffer;
-  IndexSymbolView symbol;
-  if (!core.Describe({*offset, false}, &buffer, &symbol)) return Damaged();
-  if (!AppendSymbols(core, Query(symbol.name), &symbols)) return Damaged();
-  symbols.erase(std::remove_if(symbols.begin(), symbols.end(),
-                               [](const IndexSymbol& s) {
-                                 return !IsFunctionType(s.type);
-                               }),
-                symbols.end());
-  return symbols;
+  return FunctionsOf(data.btf, id, data.core.table, "");
+}
+
+absl::StatusOr<std::vector<IndexSymbol>> SymbolIndex::FindBtf(
+    std::string_view module, uint32_t id) const {
+  if (module.empty()) return FindBtf(id);
+  const IndexData& data = rep_->data;
+  const ModulesBtf::Object* const object = data.modules_btf.ids.Find(module);
+  if (object == nullptr) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the index has no BTF ids of module '%s'; add them with "
+        "WithKernelBtf()",
+        Av(module)));
+  }
+  if (object->code != absl::StatusCode::kOk) {
+    return absl::Status(object->code, Av(object->message));
+  }
+  if (id < object->first_id) return std::vector<IndexSymbol>();
+  return FunctionsOf(object->ids, id - object->first_id, data.modules.table,
+                     object->module);
+}
+
+std::vector<ModuleBtf> SymbolIndex::ModulesWithBtf() const {
+  std::vector<ModuleBtf> modules;
+  for (const ModulesBtf::Object& object :
+       rep_->data.modules_btf.ids.objects()) {
+    modules.push_back({std::string(object.module),
+                       absl::Status(object.code, Av(object.message))});
+  }
+  return modules;
 }
 
 bool SymbolIndex::has_btf() const { return rep_->data.btf_bytes.has_value(); }
@@ -518,6 +597,7 @@ IndexStats SymbolIndex::Stats() const {
                              : data.modules.table.owners().size() - 1;
   stats.dictionary_bytes = data.packed_dictionary.size();
   stats.btf_bytes = data.btf_bytes.value_or("").size();
+  stats.modules_btf_bytes = data.modules_btf.bytes.size();
   std::array<std::string, 2> scratch;
   const Sections sections = SectionsOf(data, &scratch);
   stats.file_bytes = ContainerBytes(sections);

@@ -175,6 +175,8 @@ class SymindexTest(unittest.TestCase):
                 (["addr", "--index=x", "11112222333344445"], ["64 bits"]),
                 (["btf", "--index=x", "ten"], ["'ten'", "BTF id"]),
                 (["btf", "--index=x", "4294967296"], ["32 bits"]),
+                (["btf", "--index=x", "veth:"], ["'veth:'", "BTF id"]),
+                (["btf", "--index=x", "btf:veth:x"], ["'btf:veth:x'"]),
                 (["glob", "--index=x", "a[b"], ["a[b"]),
                 (["prefix", "--index=x"], ["prefix"]),
                 (["stat"], ["--index=FILE"]),
@@ -581,6 +583,40 @@ ffffffffc0000110  alpha+0x10/0x100 [mod]
         text = self.succeed("btf", str(found[0]), "--as_built",
                             "--index=" + REAL_INDEX)
         self.assertIn("vfs_read", text)
+
+    def test_real_module_btf(self):
+        (xmit,) = self.ask("name", "veth_xmit", index=REAL_INDEX)
+        self.assertEqual(xmit["module"], "veth")
+        ids = "".join("veth:%d\n" % i for i in range(60000, 260000))
+        text = self.succeed("btf", "-", "--json", "--as_built",
+                            "--index=" + REAL_INDEX, input=ids.encode())
+        found = [answer for answer in map(json.loads, text.splitlines())
+                 if xmit in answer["symbols"]]
+        self.assertEqual([a["btf_module"] for a in found], ["veth"])
+        number = found[0]["btf_id"]
+        for word in ("veth:%d", "btf:veth:%d"):
+            self.assertIn("veth_xmit",
+                          self.succeed("btf", word % number, "--as_built",
+                                       "--index=" + REAL_INDEX))
+        for word in ("%d", "vmlinux:%d", "xfs:%d"):
+            run = self.run_symindex("btf", word % number, "--as_built",
+                                    "--index=" + REAL_INDEX)
+            self.assertNotIn("veth_xmit", run.stdout.decode())
+        self.assert_failure("btf", "no_module:%d" % number, "--as_built",
+                            "--index=" + REAL_INDEX, says=["no_module"])
+
+    def test_damaged_btf_of_a_module(self):
+        root = os.path.join(self.temp, "damaged")
+        shutil.copytree(REAL, root)
+        with open(os.path.join(root, "sys/kernel/btf/veth"), "r+b") as file:
+            file.truncate(100)
+        out = os.path.join(self.temp, "damaged.ksx")
+        run = self.run_symindex("build", "--root=" + root, "-o", out)
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("module veth", run.stderr.decode())
+        self.assertNotIn("module xfs", run.stderr.decode())
+        self.assert_failure("btf", "veth:130000", "--as_built",
+                            "--index=" + out, says=["btf/veth"])
 
     def test_real_verify(self):
         self.assertIn("all as they should be",

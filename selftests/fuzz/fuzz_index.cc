@@ -11,6 +11,8 @@
 #include "lib/index/container.h"
 #include "lib/index/index_data.h"
 #include "selftests/fuzz/fuzz_target.h"
+#include "selftests/testing/btf_builder.h"
+#include "selftests/testing/fake_kernel.h"
 
 namespace ksweep {
 namespace {
@@ -36,9 +38,27 @@ constexpr std::string_view kSymbols =
     "ffffffffc0001020 t b0\t[b]\n"
     "ffffffffc0001060 t b1\t[b]\n";
 
+// With BTF ids of the core, of module a, and of module b, whose BTF is damaged.
+SymbolIndex GoodIndex() {
+  testing::BtfBuilder core;
+  const uint32_t proto = core.Proto(0, {});
+  core.Func("vfs_read", proto);
+  core.Func("twice", proto);
+  testing::BtfBuilder module = testing::BtfBuilder::SplitOf(core);
+  module.Func("a0", proto);
+  module.Func("twice", proto);
+  testing::FakeKernel kernel;
+  kernel.Write(KernelFile::kKallsyms, kSymbols)
+      .WriteBtf("", core.Build())
+      .WriteBtf("a", module.Build())
+      .WriteBtf("b", "damaged");
+  const SymbolIndex index = *SymbolIndex::FromKernel(kernel.files());
+  return *index.WithKernelBtf(kernel.files());
+}
+
 const std::string& GoodFile() {
   static const std::string file = [] {
-    const SymbolIndex index = *SymbolIndex::FromText(kSymbols);
+    const SymbolIndex index = GoodIndex();
     const std::string path = "/tmp/fuzz_index." + std::to_string(getpid());
     FuzzCheck(index.Save(path).ok(), "an index is saved");
     std::string bytes;
@@ -93,6 +113,12 @@ void UseAll(const SymbolIndex& index) {
     (void)index.Symbolize(addr).ok();
   }
   (void)index.ForEach([](const IndexSymbolView&) { return true; }).ok();
+  for (uint32_t id = 0; id < 8; ++id) {
+    for (const char* module : {"", "a", "b"}) {
+      (void)index.FindBtf(module, id).ok();
+    }
+  }
+  index.ModulesWithBtf();
   (void)index.Verify().ok();
 }
 

@@ -17,6 +17,7 @@
 #include "lib/index/container.h"
 #include "lib/index/index_data.h"
 #include "lib/index/le.h"
+#include "selftests/testing/btf_builder.h"
 #include "selftests/testing/fake_kernel.h"
 
 namespace ksweep {
@@ -60,13 +61,25 @@ std::string Kallsyms(uint64_t slide, std::string_view moved = "") {
     add("core_function_" + std::to_string(i));
   }
   add("_end");
-  text += "ffffffffc0300000 t drv_alloc\t[drvx]\n";
+  text +=
+      "ffffffffc0300000 t drv_alloc\t[drvx]\n"
+      "ffffffffc0400000 t dry\t[drvy]\n";
   return text;
 }
 
 class FileTest : public ::testing::Test {
  protected:
-  FileTest() { SetKernel(0); }
+  FileTest() {
+    SetKernel(0);
+    testing::BtfBuilder core;
+    const uint32_t proto = core.Proto(0, {});
+    core.Func("core_function_7", proto);
+    testing::BtfBuilder module = testing::BtfBuilder::SplitOf(core);
+    module.Func("drv_alloc", proto);
+    kernel_.WriteBtf("", core.Build())
+        .WriteBtf("drvx", module.Build())
+        .WriteBtf("drvy", "damaged");
+  }
 
   void SetKernel(uint64_t slide, std::string_view moved = "") {
     kernel_.Write(KernelFile::kKallsyms, Kallsyms(slide, moved));
@@ -79,6 +92,8 @@ class FileTest : public ::testing::Test {
   SymbolIndex Build() {
     absl::StatusOr<SymbolIndex> index =
         SymbolIndex::FromKernel(kernel_.files());
+    EXPECT_TRUE(index.ok()) << index.status();
+    index = index->WithKernelBtf(kernel_.files());
     EXPECT_TRUE(index.ok()) << index.status();
     return *index;
   }
@@ -110,7 +125,7 @@ TEST_F(FileTest, ComesBackAsItWas) {
   const IndexStats stats = index->Stats();
   EXPECT_EQ(stats.build_id, "some build");
   EXPECT_EQ(stats.slide, 0u);
-  EXPECT_EQ(stats.modules.owners, 1u);
+  EXPECT_EQ(stats.modules.owners, 2u);
   EXPECT_EQ(stats.file_bytes, ReadFile(path()).size());
 }
 
@@ -162,7 +177,7 @@ TEST_F(FileTest, BugCase26_SymbolsThatMovedBySomethingElse) {
     const auto index = Open(Relocation::kToKernel);
     EXPECT_TRUE(absl::IsFailedPrecondition(index.status())) << index.status();
     EXPECT_THAT(std::string(index.status().message()), HasSubstr(c.moved));
-    std::filesystem::remove_all(kernel_.root() + "/sys");
+    std::filesystem::remove(kernel_.files().Path(KernelFile::kNotes));
   }
 }
 
@@ -301,7 +316,11 @@ void UseAll(const SymbolIndex& index) {
     (void)index.Symbolize(addr).ok();
   }
   (void)index.ForEach([](const IndexSymbolView&) { return true; }).ok();
-  (void)index.FindBtf(7).ok();
+  for (uint32_t id : {1u, 2u, 3u, 7u, 100u}) {
+    (void)index.FindBtf(id).ok();
+    (void)index.FindBtf("drvx", id).ok();
+    (void)index.FindBtf("drvy", id).ok();
+  }
 }
 
 // Sections by number, with checksums that fit again after a change.
@@ -361,8 +380,9 @@ TEST_F(FileTest, BugCase77_EverySectionCutOffOrMissing) {
     editor.sections().erase(kind);
     WriteFile(path(), editor.Pack());
     // Without the description of modules there are none.
-    EXPECT_EQ(Open(Relocation::kAsBuilt).ok(), kind == kModulesInfoSection)
-        << kind;
+    const bool optional = kind == kModulesInfoSection || kind == kBtfSection ||
+                          kind == kModulesBtfSection;
+    EXPECT_EQ(Open(Relocation::kAsBuilt).ok(), optional) << kind;
   }
 }
 

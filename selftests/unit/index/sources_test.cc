@@ -147,8 +147,9 @@ class SourcesTest : public ::testing::Test {
     folder_.WritePath("file.ko", bytes);
     return folder_.root() + "/file.ko";
   }
-  absl::StatusOr<SymbolIndex> FromElf(std::string_view bytes) {
-    return SymbolIndex::FromElf(Write(bytes));
+  absl::StatusOr<SymbolIndex> FromElf(std::string_view bytes,
+                                      const BuildOptions& options = {}) {
+    return SymbolIndex::FromElf(Write(bytes), options);
   }
 
   testing::FakeKernel folder_;
@@ -247,6 +248,70 @@ TEST_F(SourcesTest, AModuleOnDisk) {
   EXPECT_EQ((*exit)[0].size, 0x48u);
   // .modinfo is behind the text, at a multiple of 16.
   EXPECT_EQ(index->FindAddress("drv_ops").addr, 0xb0u + 8);
+}
+
+TEST_F(SourcesTest, BtfOfAModuleOnDisk) {
+  BtfBuilder core;
+  const uint32_t proto = core.Proto(0, {});
+  BtfBuilder own = BtfBuilder::SplitOf(core);
+  const uint32_t id = own.Func("drv_init", proto);
+  const std::string good = own.Build();
+  const struct {
+    const char* what;
+    std::string btf;   // empty: the module has none
+    std::string base;  // of the options
+    bool base_section;
+    absl::StatusCode code;
+    const char* message;
+  } kCases[] = {
+      {"all", good, core.Build(), false, absl::StatusCode::kOk, ""},
+      {"ELF", good, BtfInElf(core.Build()), false, absl::StatusCode::kOk, ""},
+      {"none", "", core.Build(), false, absl::StatusCode::kFailedPrecondition,
+       "no BTF ids of module 'drvx'"},
+      {"no base", good, "", false, absl::StatusCode::kFailedPrecondition,
+       "not given"},
+      {"cut off", good.substr(0, 40), core.Build(), false,
+       absl::StatusCode::kInvalidArgument, ""},
+      {"its own base", good, core.Build(), true,
+       absl::StatusCode::kFailedPrecondition, ".BTF.base"},
+  };
+  for (const auto& c : kCases) {
+    KernelElf elf(ET_REL);
+    const uint16_t text =
+        elf.AddSection(".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0,
+                       std::string(0x80, '\0'));
+    elf.AddSection(".modinfo", SHT_PROGBITS, SHF_ALLOC, 0,
+                   std::string("name=drvx\0", 10));
+    if (!c.btf.empty()) elf.AddSection(".BTF", SHT_PROGBITS, 0, 0, c.btf);
+    if (c.base_section) elf.AddSection(".BTF.base", SHT_PROGBITS, 0, 0, "x");
+    elf.AddSymbol("drv_init", STB_LOCAL, STT_FUNC, text, 0x40);
+    BuildOptions options;
+    options.btf = c.base;
+    const auto index = FromElf(elf.Build(), options);
+    ASSERT_TRUE(index.ok()) << c.what << ": " << index.status();
+    EXPECT_EQ(index->Find("drv_init")->size(), 1u) << c.what;
+    const auto found = index->FindBtf("drvx", id);
+    EXPECT_EQ(found.status().code(), c.code) << c.what << found.status();
+    EXPECT_THAT(std::string(found.status().message()), HasSubstr(c.message));
+    if (c.code != absl::StatusCode::kOk) continue;
+    ASSERT_EQ(found->size(), 1u) << c.what;
+    EXPECT_EQ((*found)[0].addr, 0x40u) << c.what;
+    EXPECT_FALSE(index->has_btf()) << c.what;
+  }
+}
+
+TEST_F(SourcesTest, BtfOfTheOptions) {
+  BtfBuilder btf;
+  const uint32_t id = btf.Func("q_start", btf.Proto(0, {}));
+  BuildOptions options;
+  options.btf = btf.Build();
+  const auto index =
+      SymbolIndex::FromText("ffffffff81300000 t q_start\n", options);
+  ASSERT_TRUE(index.ok()) << index.status();
+  EXPECT_EQ(index->FindBtf(id)->size(), 1u);
+  options.btf = "no BTF";
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      SymbolIndex::FromText("ffffffff81300000 t q_start\n", options).status()));
 }
 
 TEST_F(SourcesTest, WhatIsNoElfFile) {
