@@ -22,13 +22,11 @@ using Items = std::vector<BtfIds::Item>;
 absl::StatusOr<Items> Locate(const Btf& btf, const Table& table,
                              std::string_view module) {
   Items items;
-  Query query;
   NameBuffer buffer;
   std::vector<Entry> entries;
   for (const BtfFunc& func : btf.funcs()) {
-    query.Set(func.name);
     entries.clear();
-    bool ok = table.FindAll(query, &entries);
+    bool ok = table.FindAll(func.name, &entries);
     for (const Entry& entry : entries) {
       IndexSymbolView symbol;
       ok = ok && table.Describe(entry, &buffer, &symbol);

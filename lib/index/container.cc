@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "absl/strings/str_format.h"
+#include "lib/base/hash.h"
 #include "lib/index/le.h"
-#include "lib/index/query.h"
 
 namespace ksweep {
 namespace {
@@ -32,6 +32,16 @@ std::string PlainHeader(uint64_t file_bytes, size_t sections) {
   AppendLe(static_cast<uint32_t>(sections), &header);
   AppendLe(uint32_t{0}, &header);
   return header;
+}
+
+// Of whole blocks of 16 bytes.
+uint64_t HashBlocks(const char* bytes, size_t size, uint64_t seed) {
+  uint64_t hash = seed ^ size * kHash1;
+  for (size_t at = 0; at < size; at += 16) {
+    hash = FoldMultiply(LoadLe<uint64_t>(bytes + at) ^ hash,
+                        LoadLe<uint64_t>(bytes + at + 8) ^ kHash0);
+  }
+  return FoldMultiply(hash ^ kHash1, kHash0);
 }
 
 uint64_t HeaderChecksum(std::string_view plain, std::string_view table) {

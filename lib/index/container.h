@@ -19,7 +19,7 @@
 
 namespace ksweep {
 
-inline constexpr uint32_t kContainerVersion = 2;
+inline constexpr uint32_t kContainerVersion = 3;
 
 using SectionKind = uint32_t;
 using Sections = std::map<SectionKind, std::string_view>;

@@ -34,7 +34,7 @@ class Dictionary {
  public:
   // A piece as it is compared and copied: 15 bytes, those behind it zero, and
   // its length. Codes without a piece have length 0.
-  struct Slot {
+  struct alignas(16) Slot {
     char bytes[kMaxPieceBytes];
     uint8_t size;
   };

@@ -211,7 +211,7 @@ absl::Status VerifyIds(const BtfIds& ids, const Table& table,
          table.Describe({offset, false}, &buffer, &symbol) &&
          symbol.module == module;
     entries.clear();
-    ok = ok && table.FindAll(Query(symbol.name), &entries) &&
+    ok = ok && table.FindAll(symbol.name, &entries) &&
          std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
            return entry.offset == offset;
          });

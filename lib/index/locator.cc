@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "lib/index/query.h"
-
 namespace ksweep {
 namespace {
 
@@ -17,6 +15,8 @@ constexpr int kPilots = 256;
 constexpr double kLoads[] = {0.98, 0.98, 0.95, 0.90, 0.80, 0.50};
 // Evictions per name before the next attempt.
 constexpr uint64_t kMaxEvictions = 20;
+// Of absent names one in so many is compared with another name, at most.
+constexpr uint64_t kLeastFingerprints = 8;
 
 // A deterministic source of numbers, so that the same names make the same file.
 class Rng {
@@ -171,14 +171,17 @@ bool HasEqual(std::vector<uint64_t> hashes) {
 
 std::vector<uint64_t> HashAll(absl::Span<const std::string_view> names,
                               uint64_t seed) {
+  const HashKeys keys(seed);
   std::vector<uint64_t> hashes;
   hashes.reserve(names.size());
-  Query query;
-  for (std::string_view name : names) {
-    query.Set(name);
-    hashes.push_back(query.Hash(seed));
-  }
+  for (std::string_view name : names) hashes.push_back(KeyedHash(name, keys));
   return hashes;
+}
+
+uint8_t SlotBitsFor(uint32_t none) {
+  unsigned bits = BitsFor(none);
+  while (FingerprintCnt(bits, none) < kLeastFingerprints) ++bits;
+  return static_cast<uint8_t>(bits);
 }
 
 LocatorBytes Pack(const LocatorShape& shape, absl::Span<const uint8_t> pilots,
@@ -187,13 +190,15 @@ LocatorBytes Pack(const LocatorShape& shape, absl::Span<const uint8_t> pilots,
   LocatorBytes bytes;
   bytes.shape = shape;
   bytes.pilots.assign(pilots.begin(), pilots.end());
-  std::vector<uint32_t> slots(shape.slots, shape.none);
+  const uint64_t fingerprints = FingerprintCnt(shape.slot_bits, shape.none);
+  std::vector<uint64_t> slots(shape.slots, PackedMask(shape.slot_bits));
   for (size_t i = 0; i < hashes.size(); ++i) {
     const uint8_t pilot = pilots[Locator::MulHigh(hashes[i], shape.buckets)];
     slots[Locator::MulHigh(Locator::Scatter(hashes[i], pilot), shape.slots)] =
+        Locator::FingerprintOf(hashes[i], fingerprints) * shape.none +
         values[i];
   }
-  bytes.slots = PackArray(slots, shape.value_bits);
+  bytes.slots = PackArray(slots, shape.slot_bits);
   return bytes;
 }
 
@@ -204,14 +209,15 @@ absl::StatusOr<Locator> Locator::Make(const LocatorShape& shape,
                                       std::string_view slots) {
   const bool consistent =
       pilots.size() == shape.buckets && (shape.slots == 0 || shape.buckets > 0);
-  if (!consistent || shape.value_bits < 1 || shape.value_bits > 32 ||
-      slots.size() != PackedBytes(shape.slots, shape.value_bits)) {
+  if (!consistent || shape.slot_bits < 1 || shape.slot_bits > kMaxPackedBits ||
+      slots.size() != PackedBytes(shape.slots, shape.slot_bits)) {
     return absl::DataLossError("the locator's sizes do not fit its shape");
   }
   Locator locator;
   locator.shape_ = shape;
-  locator.value_mask_ =
-      static_cast<uint32_t>((uint64_t{1} << shape.value_bits) - 1);
+  locator.keys_ = HashKeys(shape.seed);
+  locator.slot_mask_ = PackedMask(shape.slot_bits);
+  locator.fingerprints_ = FingerprintCnt(shape.slot_bits, shape.none);
   locator.pilots_ = pilots.data();
   locator.slots_ = slots.data();
   return locator;
@@ -222,7 +228,8 @@ absl::StatusOr<LocatorBytes> BuildLocator(
     uint32_t none) {
   LocatorShape shape;
   shape.none = none;
-  shape.value_bits = static_cast<uint8_t>(BitsFor(none));
+  shape.slot_bits = SlotBitsFor(none);
+  if (names.empty()) return Pack(shape, {}, {}, {});
   const auto cnt = static_cast<double>(names.size());
   shape.buckets = static_cast<uint32_t>(cnt / kNamesPerBucket) + 1;
   for (double load : kLoads) {

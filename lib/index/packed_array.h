@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "absl/types/span.h"
 #include "lib/index/le.h"
 
 namespace ksweep {
@@ -26,18 +26,20 @@ inline unsigned BitsFor(uint64_t max) {
   return max == 0 ? 1 : static_cast<unsigned>(std::bit_width(max));
 }
 
+inline uint64_t PackedMask(unsigned bits) { return (uint64_t{1} << bits) - 1; }
+
 inline uint64_t LoadPacked(const char* bytes, uint64_t i, unsigned bits) {
   const uint64_t at = i * bits;
-  return LoadLe<uint64_t>(bytes + at / 8) >> at % 8 &
-         ((uint64_t{1} << bits) - 1);
+  return LoadLe<uint64_t>(bytes + at / 8) >> at % 8 & PackedMask(bits);
 }
 
-inline std::string PackArray(absl::Span<const uint32_t> values, unsigned bits) {
+template <typename T>
+std::string PackArray(const std::vector<T>& values, unsigned bits) {
   std::string bytes(PackedBytes(values.size(), bits), '\0');
   uint64_t at = 0;
-  for (uint32_t value : values) {
+  for (uint64_t value : values) {
     char* const p = bytes.data() + at / 8;
-    StoreLe(LoadLe<uint64_t>(p) | static_cast<uint64_t>(value) << at % 8, p);
+    StoreLe(LoadLe<uint64_t>(p) | value << at % 8, p);
     at += bits;
   }
   return bytes;

@@ -39,33 +39,61 @@ inline constexpr std::array<PieceMask, 16> kPieceMasks = [] {
   return masks;
 }();
 
-// 0 if the bytes at `name`, of which 16 can be read, start with the piece. Both
-// give the same; the second is what machines with SSE2 use.
-inline uint64_t DifferPortable(const Dictionary::Slot& slot, const char* name) {
-  const PieceMask& mask = kPieceMasks[slot.size & 0x0f];
-  const uint64_t low = LoadU64(slot.bytes) ^ LoadU64(name);
-  const uint64_t high = LoadU64(slot.bytes + 8) ^ LoadU64(name + 8);
-  return (low & mask.low) | (high & mask.high);
-}
+// Whether pieces are what stands at a name's places: asked for each, answered
+// for all of them, as a decision for each would often be foretold wrong. Of
+// each place 16 bytes are read. Both give the same; the second is what machines
+// with SSE2 use.
+class PortableComparison {
+ public:
+  void Add(const Dictionary::Slot& slot, const char* name) {
+    const PieceMask& mask = kPieceMasks[slot.size];
+    differ_ |= (LoadU64(slot.bytes) ^ LoadU64(name)) & mask.low;
+    differ_ |= (LoadU64(slot.bytes + 8) ^ LoadU64(name + 8)) & mask.high;
+  }
+  bool AllSame() const { return differ_ == 0; }
+
+ private:
+  uint64_t differ_ = 0;
+};
 
 #if defined(__SSE2__)
 
-// A bit for each byte of a piece.
-inline constexpr std::array<uint32_t, 16> kPieceBits = [] {
-  std::array<uint32_t, 16> bits = {};
-  for (size_t size = 0; size < bits.size(); ++size) {
-    bits[size] = (1u << size) - 1;
+class Sse2Comparison {
+ public:
+  void Add(const Dictionary::Slot& slot, const char* name) {
+    const __m128i piece =
+        _mm_load_si128(reinterpret_cast<const __m128i*>(&slot));
+    const __m128i there =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(name));
+    const auto same =
+        static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(there, piece)));
+    same_ &= same | kBehind[slot.size];
+    // Else compilers put off all comparisons until the end, for which they do
+    // not have the registers.
+    asm("" : "+r"(same_));
   }
-  return bits;
-}();
+  bool AllSame() const { return same_ == kAll; }
 
-inline uint64_t DifferSse2(const Dictionary::Slot& slot, const char* name) {
-  const __m128i same =
-      _mm_cmpeq_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(&slot)),
-                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(name)));
-  return ~static_cast<uint32_t>(_mm_movemask_epi8(same)) &
-         kPieceBits[slot.size];
-}
+ private:
+  static constexpr uint32_t kAll = 0xffff;
+
+  // A bit for each byte that does not belong to a piece of that size.
+  static constexpr std::array<uint32_t, 16> kBehind = [] {
+    std::array<uint32_t, 16> bits = {};
+    for (size_t size = 0; size < bits.size(); ++size) {
+      bits[size] = kAll & ~((1u << size) - 1);
+    }
+    return bits;
+  }();
+
+  uint32_t same_ = kAll;
+};
+
+using PieceComparison = Sse2Comparison;
+
+#else
+
+using PieceComparison = PortableComparison;
 
 #endif
 

@@ -1,4 +1,4 @@
-// A name to look for: a copy that can be read past its end, and its hash.
+// A name to look for: a copy that can be read past its end.
 
 #ifndef KSWEEP_LIB_INDEX_QUERY_H_
 #define KSWEEP_LIB_INDEX_QUERY_H_
@@ -9,28 +9,17 @@
 #include <memory>
 #include <string_view>
 
-#include "lib/base/hash.h"
-#include "lib/index/le.h"
+#include "lib/base/bytes.h"
+#include "lib/index/name_words.h"
 
 namespace ksweep {
 
-// The hash that locators are made with. Of whole blocks of 16 bytes, the last
-// one filled up with zeros. The same on every machine, and part of the file
-// format.
-inline uint64_t HashBlocks(const char* bytes, size_t size, uint64_t seed) {
-  uint64_t hash = seed ^ size * kHash1;
-  for (size_t at = 0; at < size; at += 16) {
-    hash = FoldMultiply(LoadLe<uint64_t>(bytes + at) ^ hash,
-                        LoadLe<uint64_t>(bytes + at + 8) ^ kHash0);
-  }
-  return FoldMultiply(hash ^ kHash1, kHash0);
-}
-
 class Query {
  public:
-  // Zeros behind the name: the rest of a block, and two pieces of a
-  // dictionary, which is how far a comparison gets before it gives up.
-  static constexpr size_t kZerosBehind = 48;
+  // Zeros behind the name, which are compared with what is behind a piece.
+  static constexpr size_t kZerosBehind = 32;
+  // Bytes behind the name that can be read.
+  static constexpr size_t kReadableBehind = 128;
   static constexpr size_t kMaxInline = 512;
 
   Query() = default;
@@ -40,41 +29,51 @@ class Query {
 
   void Set(std::string_view name) {
     size_ = name.size();
-    data_ = inline_;
-    if (size_ > kMaxInline) [[unlikely]] {
-      long_.reset(new char[size_ + kZerosBehind]);
-      data_ = long_.get();
+    if (NameWords::Cover(size_)) [[likely]] {
+      data_ = inline_;
+      Copy(name.data());
+      std::memset(inline_ + size_, 0, kZerosBehind);
+    } else {
+      SetOther(name);
     }
-    Copy(name.data(), size_, data_);
-    std::memset(data_ + size_, 0, kZerosBehind);
   }
 
   const char* data() const { return data_; }
   size_t size() const { return size_; }
-  std::string_view name() const { return {data_, size_}; }
-  uint64_t Hash(uint64_t seed) const { return HashBlocks(data_, size_, seed); }
 
  private:
-  // std::memcpy() without the call for what names usually have: whole words,
-  // the last one lying over the one before.
-  static void Copy(const char* from, size_t size, char* to) {
-    if (size >= 16) [[likely]] {
-      for (size_t at = 0; at + 16 < size; at += 16) {
-        std::memcpy(to + at, from + at, 16);
-      }
-      std::memcpy(to + size - 16, from + size - 16, 16);
-    } else if (size >= 8) {
-      std::memcpy(to, from, 8);
-      std::memcpy(to + size - 8, from + size - 8, 8);
-    } else {
-      for (size_t i = 0; i < size; ++i) to[i] = from[i];
+  void Copy(const char* p) {
+    const NameWords at(size_);
+    // All of them before the first is stored, which might be the same memory
+    // for all that a compiler knows.
+    const uint64_t first = LoadU64(p);
+    const uint64_t second = LoadU64(p + at.second);
+    const uint64_t third = LoadU64(p + at.third);
+    const uint64_t fourth = LoadU64(p + at.fourth);
+    const uint64_t fifth = LoadU64(p + at.fifth);
+    const uint64_t last = LoadU64(p + at.last);
+    std::memcpy(inline_, &first, 8);
+    std::memcpy(inline_ + at.second, &second, 8);
+    std::memcpy(inline_ + at.third, &third, 8);
+    std::memcpy(inline_ + at.fourth, &fourth, 8);
+    std::memcpy(inline_ + at.fifth, &fifth, 8);
+    std::memcpy(inline_ + at.last, &last, 8);
+  }
+
+  [[gnu::noinline]] void SetOther(std::string_view name) {
+    data_ = inline_;
+    if (size_ > kMaxInline) {
+      long_.reset(new char[size_ + kReadableBehind]);
+      data_ = long_.get();
     }
+    if (size_ != 0) std::memcpy(data_, name.data(), size_);
+    std::memset(data_ + size_, 0, kZerosBehind);
   }
 
   char* data_ = inline_;
   size_t size_ = 0;
-  char inline_[kMaxInline + kZerosBehind];
   std::unique_ptr<char[]> long_;
+  char inline_[kMaxInline + kReadableBehind];
 };
 
 }  // namespace ksweep

@@ -62,7 +62,7 @@ class Comparison {
 
 void Comparison::Compare(uint64_t addr, std::string_view name) {
   std::vector<Entry> entries;
-  core_.FindAll(Query(name), &entries);
+  core_.FindAll(name, &entries);
   NameBuffer buffer;
   ++compared_;
   for (const Entry& entry : entries) {

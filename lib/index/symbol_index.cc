@@ -25,10 +25,6 @@ struct SymbolIndex::Rep {
 
 namespace {
 
-// Names that are looked up at once: enough to hide the time of a fetch, few
-// enough to stay in the first cache.
-constexpr size_t kBatch = 32;
-
 absl::Status Damaged() {
   return absl::DataLossError("the symbol index is damaged; build it anew");
 }
@@ -43,10 +39,10 @@ IndexSymbol Owned(const IndexSymbolView& view) {
   return symbol;
 }
 
-bool AppendSymbols(const Table& table, const Query& query,
+bool AppendSymbols(const Table& table, std::string_view name,
                    std::vector<IndexSymbol>* symbols) {
   std::vector<Entry> entries;
-  if (!table.FindAll(query, &entries)) return false;
+  if (!table.FindAll(name, &entries)) return false;
   NameBuffer buffer;
   const size_t before = symbols->size();
   for (const Entry& entry : entries) {
@@ -61,48 +57,6 @@ bool AppendSymbols(const Table& table, const Query& query,
                    });
   return true;
 }
-
-// Up to kBatch names, none of which needs a second search.
-class Batch {
- public:
-  explicit Batch(const Table& table) : table_(table) {}
-
-  void Add(std::string_view name, AddressLookup* result) {
-    queries_[cnt_].Set(name);
-    hashes_[cnt_] = queries_[cnt_].Hash(table_.locator().seed());
-    results_[cnt_] = result;
-    __builtin_prefetch(table_.locator().PilotOf(hashes_[cnt_]));
-    ++cnt_;
-  }
-
-  bool full() const { return cnt_ == kBatch; }
-
-  void Run() {
-    const Locator& locator = table_.locator();
-    for (size_t i = 0; i < cnt_; ++i) {
-      slots_[i] = locator.SlotOf(
-          hashes_[i], static_cast<uint8_t>(*locator.PilotOf(hashes_[i])));
-      __builtin_prefetch(locator.SlotBytes(slots_[i]));
-    }
-    for (size_t i = 0; i < cnt_; ++i) {
-      offsets_[i] = locator.ValueAt(slots_[i]);
-      table_.PrefetchRecord(offsets_[i]);
-    }
-    for (size_t i = 0; i < cnt_; ++i) {
-      *results_[i] = table_.AddressOf(queries_[i], offsets_[i]);
-    }
-    cnt_ = 0;
-  }
-
- private:
-  const Table& table_;
-  size_t cnt_ = 0;
-  std::array<Query, kBatch> queries_;
-  std::array<uint64_t, kBatch> hashes_;
-  std::array<uint64_t, kBatch> slots_;
-  std::array<uint32_t, kBatch> offsets_;
-  std::array<AddressLookup*, kBatch> results_;
-};
 
 int TypeRank(char type) {
   switch (type) {
@@ -293,7 +247,7 @@ absl::StatusOr<std::vector<IndexSymbol>> FunctionsOf(const BtfIds& ids,
   IndexSymbolView symbol;
   if (*offset >= table.shape().record_bytes ||
       !table.Describe({*offset, false}, &buffer, &symbol) ||
-      !AppendSymbols(table, Query(symbol.name), &symbols)) {
+      !AppendSymbols(table, symbol.name, &symbols)) {
     return Damaged();
   }
   KeepFunctionsOf(module, &symbols);
@@ -431,43 +385,31 @@ absl::StatusOr<SymbolIndex> SymbolIndex::WithKernelBtf(
 
 absl::StatusOr<std::vector<IndexSymbol>> SymbolIndex::Find(
     std::string_view name) const {
-  const Query query(name);
   std::vector<IndexSymbol> symbols;
   for (const Table* table : rep_->data.tables()) {
-    if (!AppendSymbols(*table, query, &symbols)) return Damaged();
+    if (!AppendSymbols(*table, name, &symbols)) return Damaged();
   }
   return symbols;
 }
 
 AddressLookup SymbolIndex::FindAddress(std::string_view name) const {
-  const Query query(name);
-  const AddressLookup lookup = rep_->data.core.table.FindAddress(query);
+  const AddressLookup lookup = rep_->data.core.table.FindAddress(name);
   if (lookup.state != LookupState::kAbsent ||
       rep_->data.modules.table.locator().empty()) {
     return lookup;
   }
-  return rep_->data.modules.table.FindAddress(query);
+  return rep_->data.modules.table.FindAddress(name);
 }
 
 void SymbolIndex::FindAddresses(absl::Span<const std::string_view> names,
                                 absl::Span<AddressLookup> results) const {
-  const Table& core = rep_->data.core.table;
-  const bool has_modules = !rep_->data.modules.table.locator().empty();
   const size_t cnt = std::min(names.size(), results.size());
-  Batch batch(core);
-  size_t done = 0;
+  rep_->data.core.table.FindAddresses(names.first(cnt), results.first(cnt));
+  const Table& modules = rep_->data.modules.table;
+  if (modules.locator().empty()) return;
   for (size_t i = 0; i < cnt; ++i) {
-    if (core.locator().empty() || core.NeedsPadSearch(names[i])) {
-      results[i] = core.FindAddress(Query(names[i]));
-    } else {
-      batch.Add(names[i], &results[i]);
-    }
-    if (!batch.full() && i + 1 < cnt) continue;
-    batch.Run();
-    for (; has_modules && done <= i; ++done) {
-      if (results[done].state != LookupState::kAbsent) continue;
-      results[done] = rep_->data.modules.table.FindAddress(Query(names[done]));
-    }
+    if (results[i].state != LookupState::kAbsent) continue;
+    results[i] = modules.FindAddress(names[i]);
   }
 }
 

@@ -43,7 +43,7 @@ std::string TableShape::Pack() const {
   AppendLe(locator.buckets, &packed);
   AppendLe(locator.slots, &packed);
   AppendLe(locator.none, &packed);
-  AppendLe(locator.value_bits, &packed);
+  AppendLe(locator.slot_bits, &packed);
   return packed;
 }
 
@@ -60,7 +60,7 @@ absl::StatusOr<TableShape> TableShape::Unpack(std::string_view packed) {
   shape.locator.buckets = reader.Take<uint32_t>();
   shape.locator.slots = reader.Take<uint32_t>();
   shape.locator.none = reader.Take<uint32_t>();
-  shape.locator.value_bits = reader.Take<uint8_t>();
+  shape.locator.slot_bits = reader.Take<uint8_t>();
   if (!reader.ok() || !reader.rest().empty()) {
     return Damaged("a table's shape has another size");
   }
@@ -144,7 +144,7 @@ void Table::NoteSegments() {
 bool Table::VerifyRecord(uint32_t offset, std::string_view name,
                          std::vector<uint32_t>* scratch) const {
   scratch->clear();
-  return LocateAll(Query(name), scratch) == LookupState::kFound &&
+  return LocateAll(name, scratch) == LookupState::kFound &&
          std::binary_search(scratch->begin(), scratch->end(), offset);
 }
 

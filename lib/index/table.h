@@ -130,18 +130,14 @@ class Table {
   const Locator& locator() const { return locator_; }
 
   // The address of the lowest symbol of that name.
-  AddressLookup FindAddress(const Query& query) const;
-  // The same in steps, for who fetches memory ahead. Of names for which
-  // NeedsPadSearch() is false only.
-  bool NeedsPadSearch(std::string_view name) const {
-    return shape_.pad_distance != 0 && IsPadName(name);
-  }
-  void PrefetchRecord(uint32_t offset) const;
-  AddressLookup AddressOf(const Query& query, uint32_t offset) const;
+  AddressLookup FindAddress(std::string_view name) const;
+  // The same for many names: result i is for name i. There are as many of both.
+  void FindAddresses(absl::Span<const std::string_view> names,
+                     absl::Span<AddressLookup> results) const;
 
   // Appends every symbol of that name, in the order of segments and addresses.
   // False if the table is damaged.
-  bool FindAll(const Query& query, std::vector<Entry>* entries) const;
+  bool FindAll(std::string_view name, std::vector<Entry>* entries) const;
 
   // What is around an address within a segment.
   struct Place {
@@ -246,12 +242,13 @@ class Table {
   absl::Status Verify() const;
 
  private:
+  class Batch;
+
   bool ReadRecord(uint32_t offset, Record* record) const;
   bool ReadLongRecord(const char* p, Record* record) const;
   bool ReadRefTarget(const Record& record, uint32_t offset,
                      Record* target) const;
   bool Matches(const Record& record, uint32_t offset, const Query& query) const;
-  bool MatchesSlowly(uint32_t offset, const char* name, const char* end) const;
   bool MatchPieces(const Record& record, uint32_t cnt, const char** name,
                    const char* end) const;
   bool MatchesLong(const Record& record, const char** name,
@@ -291,10 +288,16 @@ class Table {
   }
   void NoteSegments();
   void NotePages();
-  AddressLookup FindPad(const Query& query) const;
-  LookupState Locate(const Query& query, uint32_t* offset,
-                     Record* record) const;
-  LookupState LocateAll(const Query& query,
+  bool NeedsPadSearch(std::string_view name) const {
+    return shape_.pad_distance != 0 && IsPadName(name);
+  }
+  // `offset` is what the locator says.
+  AddressLookup AddressAt(const Query& query, uint64_t offset) const;
+  AddressLookup AddressAtOther(const Query& query, uint64_t offset) const;
+  AddressLookup FindPad(std::string_view name) const;
+  LookupState ReadIfMatches(const Query& query, uint64_t offset,
+                            Record* record) const;
+  LookupState LocateAll(std::string_view name,
                         std::vector<uint32_t>* offsets) const;
   // The first record that matters for `compact`: of those with the highest
   // address not above it, or of `page`. False if the table is damaged.

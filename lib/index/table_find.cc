@@ -2,45 +2,9 @@
 
 #include <algorithm>
 
-#include "lib/index/piece_compare.h"
-#include "lib/index/table_records.h"
+#include "lib/index/table_match.h"
 
 namespace ksweep {
-namespace {
-
-// 0 if the bytes at `*name` start with the piece; steps over it in any case.
-inline uint64_t DifferFrom(const Dictionary::Slot& slot, const char** name) {
-#if defined(__SSE2__)
-  const uint64_t differ = DifferSse2(slot, *name);
-#else
-  const uint64_t differ = DifferPortable(slot, *name);
-#endif
-  *name += slot.size;
-  return differ;
-}
-
-}  // namespace
-
-// Compares two codes at a time with what is at `*name`, of which Query has
-// zeros enough behind `end`, and steps over it.
-[[gnu::always_inline]] inline bool Table::MatchCodes(const char* codes,
-                                                     uint32_t cnt,
-                                                     const char** name,
-                                                     const char* end) const {
-  const char* at = *name;
-  for (; cnt >= 2; cnt -= 2, codes += 3) {
-    const uint32_t two = LoadLe<uint32_t>(codes);
-    uint64_t differ = DifferFrom(SlotOf(two << 4), &at);
-    differ |= DifferFrom(SlotOf(two >> (kCodeBits - 4)), &at);
-    if (differ != 0 || at > end) return false;
-  }
-  if (cnt != 0) {
-    const uint16_t code = LoadLe<uint16_t>(codes) & kCodeMask;
-    if (DifferFrom(slots_[code], &at) != 0) return false;
-  }
-  *name = at;
-  return at <= end;
-}
 
 // The same for a name with escapes.
 bool Table::MatchesLong(const Record& record, const char** name,
@@ -53,9 +17,12 @@ bool Table::MatchesLong(const Record& record, const char** name,
       const auto byte = static_cast<unsigned char>(**name);
       if (CodeAt(record.codes, i) != byte) return false;
       ++*name;
-    } else if (DifferFrom(slots_[code], name) != 0 || *name > end) {
-      return false;
+      continue;
     }
+    PieceComparison comparison;
+    comparison.Add(slots_[code], *name);
+    *name += slots_[code].size;
+    if (!comparison.AllSame() || *name > end) return false;
   }
   return true;
 }
@@ -66,27 +33,17 @@ bool Table::MatchPieces(const Record& record, uint32_t cnt, const char** name,
   return MatchCodes(record.codes, cnt, name, end);
 }
 
-[[gnu::noinline]] bool Table::MatchesSlowly(uint32_t offset, const char* name,
-                                            const char* end) const {
-  Record record, target;
-  if (!ReadRecord(offset, &record)) return false;
-  if (!(record.head & kRefBit)) {
-    return MatchesLong(record, &name, end) && name == end;
-  }
-  return ReadRefTarget(record, offset, &target) &&
-         MatchPieces(record, record.cnt - 2, &name, end) &&
-         MatchPieces(target, target.cnt, &name, end) && name == end;
-}
-
-[[gnu::always_inline]] inline bool Table::Matches(const Record& record,
-                                                  uint32_t offset,
-                                                  const Query& query) const {
+bool Table::Matches(const Record& record, uint32_t offset,
+                    const Query& query) const {
   const char* name = query.data();
   const char* const end = name + query.size();
-  if (record.is_long() || record.head & kRefBit) [[unlikely]] {
-    return MatchesSlowly(offset, name, end);
+  if (record.head & kRefBit) {
+    Record target;
+    return ReadRefTarget(record, offset, &target) &&
+           MatchPieces(record, record.cnt - 2, &name, end) &&
+           MatchPieces(target, target.cnt, &name, end) && name == end;
   }
-  return MatchCodes(record.codes, record.cnt, &name, end) && name == end;
+  return MatchPieces(record, record.cnt, &name, end) && name == end;
 }
 
 bool Table::ReadLongRecord(const char* p, Record* record) const {
@@ -103,54 +60,36 @@ bool Table::ReadLongRecord(const char* p, Record* record) const {
   return CodeBytes(record->cnt) <= reader.rest().size();
 }
 
-void Table::PrefetchRecord(uint32_t offset) const {
-  if (offset >= shape_.record_bytes) return;
-  __builtin_prefetch(records_ + offset);
-  __builtin_prefetch(records_ + offset + 24);
-  __builtin_prefetch(page_bases_ + 4 * size_t{offset >> kPageShift});
+LookupState Table::ReadIfMatches(const Query& query, uint64_t offset,
+                                 Record* record) const {
+  if (offset >= shape_.record_bytes) return LookupState::kAbsent;
+  const auto at = static_cast<uint32_t>(offset);
+  if (!ReadRecord(at, record)) return LookupState::kDamaged;
+  return Matches(*record, at, query) ? LookupState::kFound
+                                     : LookupState::kAbsent;
 }
 
-[[gnu::always_inline]] inline LookupState Table::Locate(const Query& query,
-                                                        uint32_t* offset,
-                                                        Record* record) const {
-  *offset = locator_.Lookup(query.Hash(locator_.seed()));
-  if (*offset >= shape_.record_bytes) {
-    return *offset == locator_.none() ? LookupState::kAbsent
-                                      : LookupState::kDamaged;
-  }
-  if (!ReadRecord(*offset, record)) return LookupState::kDamaged;
-  return Matches(*record, *offset, query) ? LookupState::kFound
-                                          : LookupState::kAbsent;
-}
-
-AddressLookup Table::FindAddress(const Query& query) const {
-  if (NeedsPadSearch(query.name())) [[unlikely]] {
-    const AddressLookup pad = FindPad(query);
-    if (pad.state != LookupState::kAbsent) return pad;
-  }
-  uint32_t offset;
+[[gnu::noinline]] AddressLookup Table::AddressAtOther(const Query& query,
+                                                      uint64_t offset) const {
   Record record;
-  const LookupState state = Locate(query, &offset, &record);
+  const LookupState state = ReadIfMatches(query, offset, &record);
   if (state != LookupState::kFound) return {state, 0};
   return {LookupState::kFound, AddressOfCompact(record.compact)};
 }
 
-AddressLookup Table::AddressOf(const Query& query, uint32_t offset) const {
-  if (offset >= shape_.record_bytes) {
-    return {offset == locator_.none() ? LookupState::kAbsent
-                                      : LookupState::kDamaged,
-            0};
+AddressLookup Table::FindAddress(std::string_view name) const {
+  if (NeedsPadSearch(name)) [[unlikely]] {
+    const AddressLookup pad = FindPad(name);
+    if (pad.state != LookupState::kAbsent) return pad;
   }
-  Record record;
-  if (!ReadRecord(offset, &record)) return {LookupState::kDamaged, 0};
-  if (!Matches(record, offset, query)) return {};
-  return {LookupState::kFound, AddressOfCompact(record.compact)};
+  const uint64_t hash = KeyedHash(name, locator_.keys());
+  const Query query(name);
+  return AddressAt(query, locator_.Lookup(hash));
 }
 
-AddressLookup Table::FindPad(const Query& query) const {
-  const Query base(query.name().substr(kPadPrefix.size()));
+AddressLookup Table::FindPad(std::string_view name) const {
   std::vector<uint32_t> offsets;
-  const LookupState state = LocateAll(base, &offsets);
+  const LookupState state = LocateAll(name.substr(kPadPrefix.size()), &offsets);
   if (state != LookupState::kFound) return {state, 0};
   AddressLookup lowest;
   for (uint32_t offset : offsets) {
@@ -167,24 +106,25 @@ AddressLookup Table::FindPad(const Query& query) const {
 }
 
 // The records of all symbols with that name, ascending.
-LookupState Table::LocateAll(const Query& query,
+LookupState Table::LocateAll(std::string_view name,
                              std::vector<uint32_t>* offsets) const {
-  uint32_t offset;
+  const uint64_t offset = locator_.Lookup(KeyedHash(name, locator_.keys()));
   Record record;
-  const LookupState state = Locate(query, &offset, &record);
+  const LookupState state = ReadIfMatches(Query(name), offset, &record);
   if (state != LookupState::kFound) return state;
-  offsets->push_back(offset);
-  if (!duplicates_.Find(offset, shape_.record_bytes, offsets)) {
+  const auto first = static_cast<uint32_t>(offset);
+  offsets->push_back(first);
+  if (!duplicates_.Find(first, shape_.record_bytes, offsets)) {
     return LookupState::kDamaged;
   }
   std::sort(offsets->begin(), offsets->end());
   return state;
 }
 
-bool Table::FindAll(const Query& query, std::vector<Entry>* entries) const {
+bool Table::FindAll(std::string_view name, std::vector<Entry>* entries) const {
   std::vector<uint32_t> offsets;
-  if (NeedsPadSearch(query.name())) {
-    const Query base(query.name().substr(kPadPrefix.size()));
+  if (NeedsPadSearch(name)) {
+    const std::string_view base = name.substr(kPadPrefix.size());
     if (LocateAll(base, &offsets) == LookupState::kDamaged) return false;
     for (uint32_t offset : offsets) {
       Record record;
@@ -194,7 +134,7 @@ bool Table::FindAll(const Query& query, std::vector<Entry>* entries) const {
     if (!entries->empty()) return true;
     offsets.clear();
   }
-  if (LocateAll(query, &offsets) == LookupState::kDamaged) return false;
+  if (LocateAll(name, &offsets) == LookupState::kDamaged) return false;
   for (uint32_t offset : offsets) entries->push_back({offset, false});
   return true;
 }

@@ -14,6 +14,7 @@
 #include "lib/index/btf_ids.h"
 #include "lib/index/dictionary.h"
 #include "lib/index/dictionary_trainer.h"
+#include "lib/index/keyed_hash.h"
 #include "lib/index/le.h"
 #include "lib/index/locator.h"
 #include "lib/index/packed_array.h"
@@ -28,6 +29,13 @@ namespace {
 
 using ::testing::ElementsAre;
 
+template <typename Comparison>
+bool SamePieces(const Dictionary::Slot& slot, const char* name) {
+  Comparison comparison;
+  comparison.Add(slot, name);
+  return comparison.AllSame();
+}
+
 TEST(PieceCompare, BothFormsAgreeWithThePlainOne) {
   std::mt19937 rng(1);
   for (int round = 0; round < 20000; ++round) {
@@ -39,10 +47,85 @@ TEST(PieceCompare, BothFormsAgreeWithThePlainOne) {
       slot.bytes[i] = rng() % 16 == 0 ? 'x' : name[i];
     }
     const bool same = std::equal(slot.bytes, slot.bytes + slot.size, name);
-    EXPECT_EQ(DifferPortable(slot, name) == 0, same);
+    EXPECT_EQ(SamePieces<PortableComparison>(slot, name), same);
 #if defined(__SSE2__)
-    EXPECT_EQ(DifferSse2(slot, name) == 0, same);
+    EXPECT_EQ(SamePieces<Sse2Comparison>(slot, name), same);
 #endif
+  }
+}
+
+template <typename Comparison>
+void ExpectOneDifferenceCounts() {
+  Dictionary::Slot slot = {};
+  slot.size = 15;
+  const char name[16] = {};
+  for (size_t wrong = 0; wrong < 3; ++wrong) {
+    Comparison comparison;
+    for (size_t i = 0; i < 3; ++i) {
+      slot.bytes[14] = i == wrong ? 'x' : '\0';
+      comparison.Add(slot, name);
+    }
+    EXPECT_FALSE(comparison.AllSame()) << wrong;
+  }
+}
+
+TEST(PieceCompare, OneDifferenceOfManyPiecesCounts) {
+  ExpectOneDifferenceCounts<PortableComparison>();
+#if defined(__SSE2__)
+  ExpectOneDifferenceCounts<Sse2Comparison>();
+#endif
+}
+
+TEST(Query, IsACopyWithZerosBehind) {
+  std::string name;
+  Query query;
+  for (size_t size = 0; size < 600; ++size) {
+    // Nothing around the name may be read.
+    const std::vector<char> exact(name.begin(), name.end());
+    query.Set({exact.data(), exact.size()});
+    ASSERT_EQ(std::string_view(query.data(), query.size()), name);
+    for (size_t i = 0; i < Query::kZerosBehind; ++i) {
+      ASSERT_EQ(query.data()[size + i], '\0') << size;
+    }
+    name += static_cast<char>('a' + size % 26);
+  }
+}
+
+TEST(KeyedHash, EveryByteAndTheLengthCount) {
+  const HashKeys keys(1);
+  std::set<uint64_t> hashes;
+  size_t names = 0;
+  for (size_t size = 0; size <= 100; ++size) {
+    std::string name(size, 'a');
+    hashes.insert(KeyedHash(name, keys));
+    ++names;
+    for (char& c : name) {
+      c = 'b';
+      hashes.insert(KeyedHash(name, keys));
+      c = 'a';
+      ++names;
+    }
+  }
+  EXPECT_EQ(hashes.size(), names);
+}
+
+// It is part of the file format: what changes it needs another version.
+TEST(KeyedHash, StaysTheSame) {
+  const HashKeys keys(1);
+  EXPECT_EQ(KeyedHash("", keys), 8489218702543944349u);
+  EXPECT_EQ(KeyedHash("_text", keys), 10591057898364770537u);
+  EXPECT_EQ(KeyedHash("vfs_read", keys), 6965314871777568089u);
+  EXPECT_EQ(KeyedHash("security_file_permission", keys), 18336461960338994763u);
+  EXPECT_EQ(KeyedHash(std::string(48, 'a'), keys), 12218374450410512522u);
+  EXPECT_EQ(KeyedHash(std::string(49, 'a'), keys), 2116341889193458572u);
+}
+
+TEST(KeyedHash, OtherSeedsGiveOtherHashes) {
+  const HashKeys one(1);
+  const HashKeys two(2);
+  for (size_t size : {0, 5, 8, 20, 48, 49, 100}) {
+    const std::string name(size, 'a');
+    EXPECT_NE(KeyedHash(name, one), KeyedHash(name, two)) << size;
   }
 }
 
@@ -223,13 +306,20 @@ TEST(Locator, EveryNameHasItsValue) {
         Locator::Make(bytes->shape, bytes->pilots, bytes->slots);
     ASSERT_TRUE(locator.ok()) << locator.status();
     for (size_t i = 0; i < cnt; ++i) {
-      EXPECT_EQ(locator->Lookup(Query(names[i]).Hash(locator->seed())),
+      EXPECT_EQ(locator->Lookup(KeyedHash(names[i], locator->keys())),
                 values[i]);
     }
-    for (int i = 0; i < 100; ++i) {
+    // Values of others are values of names; for most there is none.
+    size_t found = 0;
+    for (int i = 0; i < 1000; ++i) {
       const std::string absent = "absent_" + std::to_string(i);
-      EXPECT_LE(locator->Lookup(Query(absent).Hash(locator->seed())), none);
+      const uint64_t value =
+          locator->Lookup(KeyedHash(absent, locator->keys()));
+      if (value >= none) continue;
+      EXPECT_EQ(value % 3, 0u);
+      ++found;
     }
+    EXPECT_LT(found, 200u) << cnt;
   }
 }
 
@@ -245,8 +335,8 @@ TEST(Locator, BugCase78_SizesThatDoNotFitAreRefused) {
   EXPECT_FALSE(refused([](LocatorBytes*) {}));
   EXPECT_TRUE(refused([](LocatorBytes* b) { ++b->shape.buckets; }));
   EXPECT_TRUE(refused([](LocatorBytes* b) { b->shape.slots = 1u << 31; }));
-  EXPECT_TRUE(refused([](LocatorBytes* b) { b->shape.value_bits = 0; }));
-  EXPECT_TRUE(refused([](LocatorBytes* b) { b->shape.value_bits = 64; }));
+  EXPECT_TRUE(refused([](LocatorBytes* b) { b->shape.slot_bits = 0; }));
+  EXPECT_TRUE(refused([](LocatorBytes* b) { b->shape.slot_bits = 64; }));
   EXPECT_TRUE(refused([](LocatorBytes* b) { b->pilots += "x"; }));
   EXPECT_TRUE(refused([](LocatorBytes* b) { b->slots.pop_back(); }));
 }
