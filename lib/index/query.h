@@ -28,11 +28,8 @@ class Query {
   Query& operator=(const Query&) = delete;
 
   void Set(std::string_view name) {
-    size_ = name.size();
-    if (NameWords::Cover(size_)) [[likely]] {
-      data_ = inline_;
-      Copy(name.data());
-      std::memset(inline_ + size_, 0, kZerosBehind);
+    if (NameWords::Cover(name.size())) [[likely]] {
+      Copy(name);
     } else {
       SetOther(name);
     }
@@ -42,10 +39,11 @@ class Query {
   size_t size() const { return size_; }
 
  private:
-  void Copy(const char* p) {
-    const NameWords at(size_);
-    // All of them before the first is stored, which might be the same memory
-    // for all that a compiler knows.
+  void Copy(std::string_view name) {
+    const NameWords at(name.size());
+    const char* const p = name.data();
+    // All of them before anything is stored, which might be the same memory for
+    // all that a compiler knows. It can use them for the hash, too.
     const uint64_t first = LoadU64(p);
     const uint64_t second = LoadU64(p + at.second);
     const uint64_t third = LoadU64(p + at.third);
@@ -58,9 +56,13 @@ class Query {
     std::memcpy(inline_ + at.fourth, &fourth, 8);
     std::memcpy(inline_ + at.fifth, &fifth, 8);
     std::memcpy(inline_ + at.last, &last, 8);
+    std::memset(inline_ + name.size(), 0, kZerosBehind);
+    data_ = inline_;
+    size_ = name.size();
   }
 
   [[gnu::noinline]] void SetOther(std::string_view name) {
+    size_ = name.size();
     data_ = inline_;
     if (size_ > kMaxInline) {
       long_.reset(new char[size_ + kReadableBehind]);

@@ -295,6 +295,7 @@ class Table {
   AddressLookup AddressAt(const Query& query, uint64_t offset) const;
   AddressLookup AddressAtOther(const Query& query, uint64_t offset) const;
   AddressLookup FindPad(std::string_view name) const;
+  AddressLookup FindOtherPad(std::string_view base) const;
   LookupState ReadIfMatches(const Query& query, uint64_t offset,
                             Record* record) const;
   LookupState LocateAll(std::string_view name,

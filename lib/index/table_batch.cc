@@ -21,10 +21,11 @@ class Table::Batch {
 
   void Add(std::string_view name, AddressLookup* result) {
     Item& item = items_[cnt_++];
-    item.hash = KeyedHash(name, table_.locator_.keys());
+    const uint64_t hash = KeyedHash(name, table_.locator_.keys());
     item.query.Set(name);
+    item.hash = hash;
     item.result = result;
-    __builtin_prefetch(table_.locator_.PilotOf(item.hash));
+    __builtin_prefetch(table_.locator_.PilotOf(hash));
   }
 
   bool full() const { return cnt_ == kBatch; }

@@ -88,8 +88,22 @@ AddressLookup Table::FindAddress(std::string_view name) const {
 }
 
 AddressLookup Table::FindPad(std::string_view name) const {
+  const std::string_view base = name.substr(kPadPrefix.size());
+  Record record;
+  const LookupState state = ReadIfMatches(
+      Query(base), locator_.Lookup(KeyedHash(base, locator_.keys())), &record);
+  if (state != LookupState::kFound) return {state, 0};
+  // The lowest of that name, so that its pad is the lowest one.
+  if (record.head & kPadBit) [[likely]] {
+    return {LookupState::kFound,
+            AddressOfCompact(record.compact) - shape_.pad_distance};
+  }
+  return FindOtherPad(base);
+}
+
+AddressLookup Table::FindOtherPad(std::string_view base) const {
   std::vector<uint32_t> offsets;
-  const LookupState state = LocateAll(name.substr(kPadPrefix.size()), &offsets);
+  const LookupState state = LocateAll(base, &offsets);
   if (state != LookupState::kFound) return {state, 0};
   AddressLookup lowest;
   for (uint32_t offset : offsets) {
