@@ -434,7 +434,21 @@ TEST_F(FileTest, ReadersAtOnce) {
                  found->symbols[0].name != name;
         SymbolizedName first;
         wrong += copy.SymbolizeFirst(addr, &first) != LookupState::kFound;
+        const std::string_view names[] = {name, "drv_alloc", "absent"};
+        AddressLookup batch[3];
+        copy.FindAddresses(names, absl::MakeSpan(batch));
+        wrong += batch[0].addr != addr || !batch[1].found() || batch[2].found();
+        wrong += copy.FindBtf(2)->size() != 1;
+        wrong += copy.FindBtf("drvx", 3)->size() != 1;
       }
+      int walked = 0;
+      wrong += !copy.FindPrefix("core_function_1",
+                                [&](const IndexSymbolView&) {
+                                  ++walked;
+                                  return true;
+                                })
+                    .ok();
+      wrong += walked != 1111;
       wrong += !copy.Verify().ok();
     });
   }
