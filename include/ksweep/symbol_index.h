@@ -220,7 +220,8 @@ class SymbolIndex {
 
   // Writes all of it, in one step: a reader sees the old file or the new one.
   // The file has mode 0644 less the umask. Works across file systems and
-  // machines of any byte order.
+  // machines of any byte order. A symbolic link at `path` is replaced itself.
+  // FailedPrecondition if a folder, a device or the like is there.
   absl::Status Save(const std::string& path) const;
 
   // The same core with the modules and BPF programs that `files` lists now, as

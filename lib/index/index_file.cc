@@ -40,6 +40,18 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
   return absl::OkStatus();
 }
 
+// Renaming would put a plain file in the place of a device, as of /dev/null.
+absl::Status CheckReplaceable(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "cannot write %s: it is a folder or a special file, and only a regular "
+      "file is replaced; choose another path",
+      path));
+}
+
 // A new file beside `path`, which no one else has open.
 absl::StatusOr<UniqueFd> OpenBeside(const std::string& path,
                                     std::string* beside) {
@@ -83,10 +95,12 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(
 MappedFile::~MappedFile() { munmap(start_, size_); }
 
 absl::Status WriteFileAtOnce(const std::string& path, std::string_view bytes) {
+  absl::Status status = CheckReplaceable(path);
+  if (!status.ok()) return status;
   std::string beside;
   absl::StatusOr<UniqueFd> fd = OpenBeside(path, &beside);
   if (!fd.ok()) return fd.status();
-  absl::Status status = WriteAll(fd->get(), bytes, beside);
+  status = WriteAll(fd->get(), bytes, beside);
   if (status.ok() && rename(beside.c_str(), path.c_str()) != 0) {
     status = ErrorAt(errno, "write", path);
   }

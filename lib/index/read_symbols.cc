@@ -67,7 +67,7 @@ absl::Status ReadKallsyms(const KernelFiles& files, SymbolList* list) {
   if (!file.ok()) return file.status();
   absl::Status status = AddLines(&*file, list);
   if (!status.ok()) {
-    return Annotate(status, files.Path(KernelFile::kKallsyms) + ": ");
+    return Annotate(status, files.Path(KernelFile::kKallsyms));
   }
   if (list->hidden()) {
     return absl::FailedPreconditionError(ExplainHiddenAddresses(files));
@@ -81,7 +81,7 @@ absl::Status ReadSystemMap(const std::string& path, SymbolList* list) {
   absl::StatusOr<ListFile> file = OpenKallsyms(files);
   if (!file.ok()) return file.status();
   absl::Status status = AddLines(&*file, list);
-  if (!status.ok()) return Annotate(status, path + ": ");
+  if (!status.ok()) return Annotate(status, path);
   status = CheckPlaceholder(*list, path);
   return status.ok() ? CheckAddresses(*list) : status;
 }

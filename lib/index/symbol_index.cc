@@ -305,11 +305,11 @@ absl::StatusOr<SymbolIndex> SymbolIndex::FromElf(const std::string& path,
   if (!file.ok()) return file.status();
   SymbolList list;
   absl::StatusOr<ElfSource> elf = ReadElf((*file)->bytes(), path, &list);
-  if (!elf.ok()) return Annotate(elf.status(), path + ": ");
+  if (!elf.ok()) return Annotate(elf.status(), path);
   absl::StatusOr<IndexData> data = BuildIndexData(&list, options, elf->facts);
-  if (!data.ok()) return Annotate(data.status(), path + ": ");
+  if (!data.ok()) return Annotate(data.status(), path);
   absl::Status status = AddElfBtf(*std::move(elf), options, &*data);
-  if (!status.ok()) return Annotate(status, path + ": ");
+  if (!status.ok()) return Annotate(status, path);
   return SymbolIndex(std::make_shared<const Rep>(Rep{*std::move(data)}));
 }
 
@@ -320,11 +320,11 @@ absl::StatusOr<SymbolIndex> SymbolIndex::Open(const std::string& path,
   if (!file.ok()) return file.status();
   absl::StatusOr<IndexData> data =
       ParseIndexData((*file)->bytes(), *file, options.verify);
-  if (!data.ok()) return Annotate(data.status(), path + ": ");
+  if (!data.ok()) return Annotate(data.status(), path);
   absl::Status status;
   if (options.verify) status = VerifyIndexData(*data);
   if (status.ok()) status = Relocate(options, &*data);
-  if (!status.ok()) return Annotate(status, path + ": ");
+  if (!status.ok()) return Annotate(status, path);
   return SymbolIndex(std::make_shared<const Rep>(Rep{*std::move(data)}));
 }
 
