@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -180,7 +181,44 @@ struct AttachOptions {
 struct KindProgram {
   Kind kind = Kind::kKprobeMulti;
   const bpf_program* prog = nullptr;
+  // Why it is not loaded, for people, as the kernel lacks the kind; Attach()
+  // leaves it aside then. Empty: it is there.
+  std::string absent = {};
 };
+
+// A program before load, and the kind it is written for.
+struct WantedProgram {
+  Kind kind = Kind::kKprobeMulti;
+  bpf_program* prog = nullptr;
+};
+
+// Prepares several programs for one Attach(), the preferred first, on kernels
+// that may lack some of the kinds: one of such a kind is left unloaded, and
+// what is attached with those that are left takes its targets.
+//
+//   auto programs = ksweep::PreparePrograms(
+//       {{{Kind::kFentryMulti, skel->progs.by_trampoline},
+//         {Kind::kKprobeMulti, skel->progs.by_kprobe}}});
+//   …load, and Resolve() for both kinds…
+//   auto attachment = ksweep::Attach(*resolution, *programs);
+//   puts(attachment->Report().ToString().c_str());  // says what is absent
+//
+// Takes fentry.multi for what has BTF where there are tracing_multi links
+// (Linux 7.2), kprobe.multi for the rest, and kprobe.multi for all on older
+// kernels. A program of one kind cannot become another's by itself: each reads
+// its arguments in its own way. `resolution` is needed for fentry, fexit and
+// fsession, see PrepareProgram().
+//
+// Asks the kernel about each kind, once in the process, see features.h; one
+// that it may not be asked about counts as there, and the attach will tell.
+//
+// Unimplemented, with what each kind needs and what the kernel has, if none is
+// left for the entry or for the return of functions where one was given for
+// it; then no program was changed. InvalidArgument as Attach() of several; and
+// those of PrepareProgram().
+absl::StatusOr<std::vector<KindProgram>> PreparePrograms(
+    absl::Span<const WantedProgram> programs,
+    const Resolution* resolution = nullptr);
 
 // Attaches `prog`, loaded, to the targets of `resolution` that fit the kind:
 // by address in as few links as possible, or by name if the kernel hides
@@ -212,6 +250,9 @@ absl::StatusOr<Attachment> Attach(const Resolution& resolution,
 // Returns are attached before entries, so that no entry comes without its
 // return. A function that the kernel refuses at its return is not attached at
 // its entry either.
+//
+// Those that PreparePrograms() found absent are left aside; see
+// AttachReport::absent.
 //
 // InvalidArgument if two are of one kind, or if one for both entry and return
 // (a session) stands beside one for either. AttachOptions::kind is not used.

@@ -41,10 +41,18 @@ struct KindReport {
   uint32_t links = 0;
 };
 
+// A kind that was asked for, and that the kernel lacks.
+struct AbsentKind {
+  Kind kind = Kind::kKprobeMulti;
+  std::string why;       // for people
+  uint64_t fitting = 0;  // targets that fit it
+};
+
 // What an attach came to.
 struct AttachReport {
   Kind kind = Kind::kKprobeMulti;  // the first of `kinds`
   std::vector<KindReport> kinds;   // in the order of attaching
+  std::vector<AbsentKind> absent;  // see PreparePrograms()
   uint64_t attached = 0;           // functions, whatever the number of kinds
   std::vector<RefusedFunction> refused;
   uint32_t links = 0;
@@ -57,7 +65,7 @@ struct AttachReport {
   int64_t total_ns = 0;
 
   // A line, one for the times, and one for each refused function, at most ten.
-  // With several kinds also a line for each.
+  // With several kinds, or absent ones, also a line for each.
   std::string ToString() const;
 };
 

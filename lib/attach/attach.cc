@@ -15,6 +15,7 @@
 #include "lib/attach/explain.h"
 #include "lib/attach/linking/arrange.h"
 #include "lib/attach/programs/prepare.h"
+#include "lib/attach/programs/prepare_several.h"
 #include "lib/base/abseil.h"
 #include "lib/base/clock.h"
 #include "lib/base/errno_status.h"
@@ -70,8 +71,12 @@ absl::StatusOr<Attachment> Attacher::Attach(int prog_fd) && {
 }
 
 absl::StatusOr<Attachment> Attacher::Attach(
-    absl::Span<const ProgramFd> programs) && {
+    absl::Span<const ProgramFd> asked) && {
   const int64_t start_ns = NowNs();
+  const std::vector<ProgramFd> programs = TakePresent(asked);
+  if (programs.empty() && !asked.empty()) {
+    return NoneLeft(state_->report.absent);
+  }
   absl::Status status = CheckArguments(programs);
   if (status.ok()) status = AddPrograms(programs);
   if (status.ok()) status = MakeFactories();
@@ -91,6 +96,27 @@ absl::StatusOr<Attachment> Attacher::Attach(
   FillReport(NowNs() - start_ns);
   SetReady(options_, true);
   return Attachment(std::move(state_));
+}
+
+std::vector<ProgramFd> Attacher::TakePresent(
+    absl::Span<const ProgramFd> programs) {
+  std::vector<ProgramFd> present;
+  for (const ProgramFd& program : programs) {
+    if (program.absent.empty()) {
+      present.push_back(program);
+    } else {
+      state_->report.absent.push_back(
+          {program.kind, program.absent, CountFitting(program.kind)});
+    }
+  }
+  return present;
+}
+
+uint64_t Attacher::CountFitting(Kind kind) const {
+  const std::vector<Target>& targets = state_->resolution.targets();
+  return static_cast<uint64_t>(std::count_if(
+      targets.begin(), targets.end(),
+      [kind](const Target& target) { return target.kinds.Has(kind); }));
 }
 
 // The kind that AttachFd() takes for kAuto.
@@ -258,12 +284,14 @@ absl::StatusOr<ProgramFd> MakeProgramFd(const KindProgram& program) {
   if (program.prog == nullptr) {
     return absl::InvalidArgumentError("no program given");
   }
+  ProgramFd made;
+  made.kind = program.kind;
+  made.absent = program.absent;
+  if (!made.absent.empty()) return made;
   absl::StatusOr<KindAbi> abi = FindKindAbi(program.kind);
   if (!abi.ok()) return abi.status();
   const absl::Status status = CheckProgram(*program.prog, *abi);
   if (!status.ok()) return status;
-  ProgramFd made;
-  made.kind = program.kind;
   made.fd = bpf_program__fd(program.prog);
   if (!NeedsBtf(program.kind)) return made;
   absl::StatusOr<ProgramImage> image =
@@ -305,6 +333,7 @@ absl::StatusOr<Attachment> Attach(const Resolution& resolution,
   if (attachment.ok()) return attachment;
   absl::Status status = attachment.status();
   for (const ProgramFd& program : fds) {
+    if (!program.absent.empty()) continue;
     status = ExplainFailure(status, program.kind, Features::Running());
   }
   return status;

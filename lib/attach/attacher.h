@@ -30,6 +30,8 @@ struct ProgramFd {
   int fd = -1;
   // For the kinds that may have to load it once more; null: they cannot.
   std::shared_ptr<ProgramImage> image = nullptr;
+  // As KindProgram::absent.
+  std::string absent = {};
 };
 
 // One Attach(): checks, selects, makes the links. For a single use.
@@ -47,6 +49,9 @@ class Attacher {
 
  private:
   absl::StatusOr<Kind> OnlyKind() const;
+  // Those that are there; the others go to the report.
+  std::vector<ProgramFd> TakePresent(absl::Span<const ProgramFd> programs);
+  uint64_t CountFitting(Kind kind) const;
   absl::Status CheckArguments(absl::Span<const ProgramFd> programs) const;
   absl::Status AddPrograms(absl::Span<const ProgramFd> programs);
   absl::Status MakeFactories();

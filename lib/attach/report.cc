@@ -29,6 +29,18 @@ std::string KindLines(absl::Span<const KindReport> kinds) {
   return text;
 }
 
+std::string AbsentLines(absl::Span<const AbsentKind> absent) {
+  std::string text;
+  for (const AbsentKind& kind : absent) {
+    absl::StrAppendFormat(
+        &text, "  %s absent, which %s: %s\n", Av(KindName(kind.kind)),
+        kind.fitting == 1 ? "1 target fits"
+                          : Counted(kind.fitting, "target") + " fit",
+        kind.why);
+  }
+  return text;
+}
+
 std::string RefusedLines(absl::Span<const RefusedFunction> refused) {
   std::string text;
   for (const RefusedFunction& r :
@@ -50,7 +62,8 @@ std::string AttachReport::ToString() const {
       "%s: attached %s in %s, %d refused; %s, %.1f ms\n", Av(KindName(kind)),
       Counted(attached, "function"), Counted(links, "link"), refused.size(),
       Counted(syscalls, "system call"), Ms(attach_ns));
-  if (kinds.size() > 1) text += KindLines(kinds);
+  if (kinds.size() > 1 || !absent.empty()) text += KindLines(kinds);
+  text += AbsentLines(absent);
   absl::StrAppendFormat(
       &text, "  resolve %.1f ms, select %.1f ms, attach %.1f ms in all\n",
       Ms(resolve_ns), Ms(select_ns), Ms(total_ns));

@@ -57,6 +57,50 @@ TEST_F(AttachSeveralTest, ReturnsBeforeEntriesWithTheSameSlots) {
                     HasSubstr("kprobe.multi: 3 functions in 1 link\n")));
 }
 
+// What PreparePrograms() makes of a kind that the kernel lacks.
+ProgramFd Absent(Kind kind) {
+  ProgramFd program;
+  program.kind = kind;
+  program.absent = "needs what is not there";
+  return program;
+}
+
+TEST_F(AttachSeveralTest, AnAbsentKindsTargetsGoToTheNext) {
+  const KindSet kinds = {Kind::kFentryMulti, Kind::kKprobeMulti};
+  ResolutionText text(kinds);
+  for (size_t i = 0; i < 5; ++i) text.Add(i).kinds = kinds;
+  text.Add(5).kinds = {Kind::kKprobeMulti};
+  text.Add(6).kinds = {Kind::kFentryMulti};
+  const auto attachment =
+      Attach(text.Build(),
+             {{Absent(Kind::kFentryMulti), {Kind::kKprobeMulti, prog_fd_}}});
+  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  EXPECT_THAT(attachment->targets(), ElementsAre(0, 1, 2, 3, 4, 5));
+  ASSERT_EQ(fake_.links().size(), 1u);
+  EXPECT_EQ(attachment->kind(), Kind::kKprobeMulti);
+  const AttachReport report = attachment->Report();
+  ASSERT_EQ(report.absent.size(), 1u);
+  EXPECT_EQ(report.absent[0].kind, Kind::kFentryMulti);
+  EXPECT_EQ(report.absent[0].fitting, 6u);
+  EXPECT_THAT(report.ToString(),
+              AllOf(HasSubstr("  kprobe.multi: 6 functions in 1 link\n"),
+                    HasSubstr("  fentry.multi absent, which 6 targets fit: "
+                              "needs what is not there\n")));
+}
+
+TEST_F(AttachSeveralTest, AllAbsentIsAnErrorWithEach) {
+  const KindSet kinds = {Kind::kFentryMulti, Kind::kKprobeMulti};
+  const absl::Status status =
+      Attach(MakeResolution(3, kinds),
+             {{Absent(Kind::kFentryMulti), Absent(Kind::kKprobeMulti)}})
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("; fentry.multi: needs what is not there"),
+                    HasSubstr("; kprobe.multi: needs what is not there")));
+  EXPECT_THAT(fake_.links(), IsEmpty());
+}
+
 TEST_F(AttachSeveralTest, RefusedAtTheReturnIsNotAttachedAtTheEntry) {
   options_.on_refused = OnRefused::kSkip;
   fake_.RefuseAddr(AddrOf(1), ENOENT);
