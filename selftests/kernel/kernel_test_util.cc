@@ -1,6 +1,7 @@
 #include "selftests/kernel/kernel_test_util.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,6 +43,15 @@ bool KernelHas(std::string_view option) {
   const std::string name = "\n" + std::string(option) + "=";
   return config.find(name + "y") != std::string::npos ||
          config.find(name + "m") != std::string::npos;
+}
+
+bool KernelHasTracingMulti() {
+  btf* kernel_btf = btf__load_vmlinux_btf();
+  EXPECT_NE(kernel_btf, nullptr);
+  const bool has = btf__find_by_name_kind(kernel_btf, "bpf_tracing_multi_link",
+                                          BTF_KIND_STRUCT) > 0;
+  btf__free(kernel_btf);
+  return has;
 }
 
 std::vector<Request> ParseRequestTexts(const std::vector<std::string>& texts) {
@@ -90,32 +100,39 @@ std::unique_ptr<Counter> Counter::LoadAuto(size_t slots) {
       [](bpf_program* prog) { return PrepareProgram(prog, kAuto); }, slots);
 }
 
+std::unique_ptr<Counter> Counter::Open() {
+  std::unique_ptr<Counter> counter(new Counter());
+  counter->skeleton_ = count_bpf__open();
+  if (counter->skeleton_ != nullptr) return counter;
+  ADD_FAILURE() << "cannot open the BPF object";
+  return nullptr;
+}
+
+bool Counter::LoadOpened(size_t slots) {
+  bpf_map__set_max_entries(skeleton_->maps.hits, static_cast<uint32_t>(slots));
+  const int error = count_bpf__load(skeleton_);
+  if (error != 0) ADD_FAILURE() << "cannot load the BPF object: " << error;
+  return error == 0;
+}
+
 std::unique_ptr<Counter> Counter::LoadPrepared(
     const std::function<absl::StatusOr<KindChoice>(bpf_program*)>& prepare,
     size_t slots) {
-  std::unique_ptr<Counter> counter(new Counter());
-  counter->skeleton_ = count_bpf__open();
-  if (counter->skeleton_ == nullptr) {
-    ADD_FAILURE() << "cannot open the BPF object";
-    return nullptr;
-  }
-  absl::StatusOr<KindChoice> choice = prepare(counter->skeleton_->progs.count);
+  std::unique_ptr<Counter> counter = Open();
+  if (counter == nullptr) return nullptr;
+  absl::StatusOr<KindChoice> choice = prepare(counter->program());
   if (!choice.ok()) {
     ADD_FAILURE() << choice.status();
     return nullptr;
   }
   counter->choice_ = *std::move(choice);
-  bpf_map__set_max_entries(counter->skeleton_->maps.hits,
-                           static_cast<uint32_t>(slots));
-  const int error = count_bpf__load(counter->skeleton_);
-  if (error == 0) return counter;
-  ADD_FAILURE() << "cannot load the BPF object: " << error;
-  return nullptr;
+  if (!counter->LoadOpened(slots)) return nullptr;
+  return counter;
 }
 
 Counter::~Counter() { count_bpf__destroy(skeleton_); }
 
-const bpf_program* Counter::program() const { return skeleton_->progs.count; }
+bpf_program* Counter::program() const { return skeleton_->progs.count; }
 
 void Counter::OnlyThisProcess() {
   skeleton_->bss->only_pid = static_cast<uint32_t>(getpid());

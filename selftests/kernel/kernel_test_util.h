@@ -23,6 +23,10 @@ namespace ksweep::testing {
 // named by KSWEEP_KERNEL_CONFIG; without it the test fails.
 bool KernelHas(std::string_view option);
 
+// From the kernel's BTF, where the structure is only if the link is compiled
+// in.
+bool KernelHasTracingMulti();
+
 std::vector<Request> ParseRequestTexts(const std::vector<std::string>& texts);
 
 // Resolves on the running kernel; fails the test if that fails.
@@ -45,9 +49,14 @@ class Counter {
   static std::unique_ptr<Counter> Load(Kind kind, const Resolution& resolution);
   // The same for the best kind of the kernel; see choice().
   static std::unique_ptr<Counter> LoadAuto(size_t slots);
+  // Only opened: program() is to be prepared, and then LoadOpened(). Null
+  // after an error, which fails the test.
+  static std::unique_ptr<Counter> Open();
+  // False after an error, which fails the test.
+  bool LoadOpened(size_t slots);
   ~Counter();
 
-  const bpf_program* program() const;
+  bpf_program* program() const;
   const KindChoice& choice() const { return choice_; }
   // Counts only what this process does, or all.
   void OnlyThisProcess();

@@ -2,7 +2,6 @@
 // and to each with one of its own. Run by selftests/run in virtual machines.
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -37,6 +36,7 @@ namespace {
 
 using testing::Counter;
 using ::testing::HasSubstr;
+using testing::KernelHasTracingMulti;
 using testing::ResolveHere;
 using testing::TriggerGetppid;
 
@@ -44,17 +44,6 @@ using testing::TriggerGetppid;
 constexpr char kGetppid[] = "__do_sys_getppid";
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
-
-// From the kernel's BTF, where the structure is only if the link is compiled
-// in.
-bool KernelHasTracingMulti() {
-  btf* kernel_btf = btf__load_vmlinux_btf();
-  EXPECT_NE(kernel_btf, nullptr);
-  const bool has = btf__find_by_name_kind(kernel_btf, "bpf_tracing_multi_link",
-                                          BTF_KIND_STRUCT) > 0;
-  btf__free(kernel_btf);
-  return has;
-}
 
 Resolution ResolveFor(KindSet kinds, const std::vector<std::string>& requests) {
   ResolveOptions options;
