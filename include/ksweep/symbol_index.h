@@ -255,7 +255,7 @@ class SymbolIndex {
   // the name is longer than 512 bytes.
   AddressLookup FindAddress(std::string_view name) const;
 
-  // FindAddress() for many names: result i is for name i. Twice as quick per
+  // FindAddress() for many names: result i is for name i. Half of the time per
   // name, because memory is fetched ahead. `results` has the size of `names`.
   void FindAddresses(absl::Span<const std::string_view> names,
                      absl::Span<AddressLookup> results) const;
