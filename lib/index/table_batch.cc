@@ -10,7 +10,7 @@ namespace {
 
 // Names that are looked up at once: enough to hide the time of a fetch, few
 // enough to stay in the first cache.
-constexpr size_t kBatch = 32;
+constexpr size_t kBatch = 64;
 
 }  // namespace
 
