@@ -2,6 +2,10 @@
 // its own making. They are the same in every run; number 17 alone is run by
 //
 //   fuzz_glob_regress '#17'
+//
+// and a fuzzer starts from the first hundreds of them with
+//
+//   fuzz_glob_regress --corpus=FOLDER
 
 #include <cstdio>
 #include <cstdlib>
@@ -60,7 +64,25 @@ int RunFile(const char* path) {
   return 0;
 }
 
+int WriteCorpus(const std::string& folder) {
+  constexpr int kFiles = 300;
+  for (int number = 0; number < kFiles; ++number) {
+    const std::string path = folder + "/made_" + std::to_string(number);
+    std::ofstream file(path, std::ios::binary);
+    if (!(file << MakeInput(number)).flush()) {
+      std::perror(path.c_str());
+      return 1;
+    }
+  }
+  return 0;
+}
+
 int Main(int argc, char** argv) {
+  constexpr std::string_view kCorpus = "--corpus=";
+  if (argc == 2 &&
+      std::string_view(argv[1]).substr(0, kCorpus.size()) == kCorpus) {
+    return WriteCorpus(argv[1] + kCorpus.size());
+  }
   int failed = 0;
   for (int i = 1; i < argc; ++i) {
     if (argv[i][0] == '#') {
