@@ -47,8 +47,7 @@ inline constexpr uint32_t kMaxPerLink = 131070;
 // another type, as SEC("fentry/x"), or of sleepable programs, which only links
 // by BTF take. In a section that
 // is named for a kind, as SEC("kprobe.multi"), a program whose auto-attach is
-// off (bpf_program__set_autoattach()) counts as prepared for it. Unimplemented
-// for a kind that this version cannot attach.
+// off (bpf_program__set_autoattach()) counts as prepared for it.
 absl::Status PrepareProgram(bpf_program* prog, Kind kind);
 
 // The same, and for fentry, fexit and fsession also what the kernel wants to

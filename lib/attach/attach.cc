@@ -79,8 +79,8 @@ absl::StatusOr<Attachment> Attacher::Attach(
   }
   absl::Status status = CheckArguments(programs);
   if (status.ok()) status = AddPrograms(programs);
-  if (status.ok()) status = MakeFactories();
   if (!status.ok()) return status;
+  MakeFactories();
   std::vector<LinkGroup> groups = SelectTargets();
   if (groups.empty()) return NoTargets();
   status = Reserve(groups);
@@ -145,8 +145,6 @@ absl::Status Attacher::CheckArguments(
   for (const ProgramFd& program : programs) {
     const Kind kind = program.kind;
     kinds.push_back(kind);
-    const absl::StatusOr<KindAbi> abi = FindKindAbi(kind);
-    if (!abi.ok()) return abi.status();
     if (program.fd < 0) {
       return absl::FailedPreconditionError(absl::StrFormat(
           "the program is not loaded: its descriptor is %d", program.fd));
@@ -184,14 +182,11 @@ absl::Status Attacher::AddPrograms(absl::Span<const ProgramFd> programs) {
   return absl::OkStatus();
 }
 
-absl::Status Attacher::MakeFactories() {
+void Attacher::MakeFactories() {
   for (const AttachedProgram& program : state_->programs) {
-    absl::StatusOr<std::unique_ptr<LinkFactory>> factory =
-        MakeLinkFactory({bpf_, perf_, files_}, program, options_);
-    if (!factory.ok()) return factory.status();
-    factories_.push_back(*std::move(factory));
+    factories_.push_back(
+        MakeLinkFactory({bpf_, perf_, files_}, program, options_));
   }
-  return absl::OkStatus();
 }
 
 std::vector<LinkGroup> Attacher::SelectTargets() {
@@ -288,9 +283,7 @@ absl::StatusOr<ProgramFd> MakeProgramFd(const KindProgram& program) {
   made.kind = program.kind;
   made.absent = program.absent;
   if (!made.absent.empty()) return made;
-  absl::StatusOr<KindAbi> abi = FindKindAbi(program.kind);
-  if (!abi.ok()) return abi.status();
-  const absl::Status status = CheckProgram(*program.prog, *abi);
+  const absl::Status status = CheckProgram(*program.prog, AbiOf(program.kind));
   if (!status.ok()) return status;
   made.fd = bpf_program__fd(program.prog);
   if (!NeedsBtf(program.kind)) return made;

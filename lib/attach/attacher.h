@@ -54,7 +54,7 @@ class Attacher {
   uint64_t CountFitting(Kind kind) const;
   absl::Status CheckArguments(absl::Span<const ProgramFd> programs) const;
   absl::Status AddPrograms(absl::Span<const ProgramFd> programs);
-  absl::Status MakeFactories();
+  void MakeFactories();
   std::vector<LinkGroup> SelectTargets();
   absl::Status NoTargets() const;
   absl::Status Reserve(absl::Span<const LinkGroup> groups);

@@ -10,14 +10,13 @@
 
 namespace ksweep {
 
-absl::StatusOr<std::unique_ptr<LinkFactory>> MakeLinkFactory(
-    const LinkSystem& system, const AttachedProgram& program,
-    const AttachOptions& options) {
+std::unique_ptr<LinkFactory> MakeLinkFactory(const LinkSystem& system,
+                                             const AttachedProgram& program,
+                                             const AttachOptions& options) {
   const Kind kind = program.kind;
-  absl::StatusOr<KindAbi> abi = FindKindAbi(kind);
-  if (!abi.ok()) return abi.status();
+  const KindAbi& abi = AbiOf(kind);
   if (IsTracingMulti(kind)) {
-    return std::make_unique<TracingMultiFactory>(system.bpf, *abi, program);
+    return std::make_unique<TracingMultiFactory>(system.bpf, abi, program);
   }
   if (kind == Kind::kKprobe || kind == Kind::kKretprobe) {
     return std::make_unique<PerfKprobeFactory>(
@@ -25,10 +24,10 @@ absl::StatusOr<std::unique_ptr<LinkFactory>> MakeLinkFactory(
         options.raise_fd_limit ? RaiseLimit::kYes : RaiseLimit::kNo);
   }
   if (NeedsBtf(kind)) {
-    return std::make_unique<FentryFactory>(system.bpf, system.perf, *abi,
+    return std::make_unique<FentryFactory>(system.bpf, system.perf, abi,
                                            program, options);
   }
-  return std::make_unique<KprobeMultiFactory>(system.bpf, *abi, program.fd);
+  return std::make_unique<KprobeMultiFactory>(system.bpf, abi, program.fd);
 }
 
 }  // namespace ksweep

@@ -83,11 +83,10 @@ struct LinkSystem {
   const KernelFiles& files;
 };
 
-// The factory for `program`, which has to outlive it. Unimplemented, with the
-// kinds that there are, for one that this version cannot attach.
-absl::StatusOr<std::unique_ptr<LinkFactory>> MakeLinkFactory(
-    const LinkSystem& system, const AttachedProgram& program,
-    const AttachOptions& options);
+// The factory for `program`, which has to outlive it.
+std::unique_ptr<LinkFactory> MakeLinkFactory(const LinkSystem& system,
+                                             const AttachedProgram& program,
+                                             const AttachOptions& options);
 
 }  // namespace ksweep
 

@@ -208,12 +208,10 @@ absl::Status Updater::MakeFactories() {
   for (size_t i = 0; i < cnt.size(); ++i) {
     if (cnt[i] == 0) continue;
     const AttachedProgram& program = state_.programs[i];
-    absl::StatusOr<std::unique_ptr<LinkFactory>> factory =
+    factories_[i] =
         MakeLinkFactory({bpf_, perf_, state_.files}, program, options_);
-    if (!factory.ok()) return factory.status();
-    const absl::Status status = (*factory)->Reserve(cnt[i]);
+    const absl::Status status = factories_[i]->Reserve(cnt[i]);
     if (!status.ok()) return status;
-    factories_[i] = *std::move(factory);
   }
   return absl::OkStatus();
 }

@@ -17,6 +17,7 @@
 namespace ksweep {
 namespace {
 
+// Every kind has a row.
 constexpr KindAbi kKindAbis[] = {
     {Kind::kKprobeMulti, kBpfProgTypeKprobe, kBpfTraceKprobeMulti, 0},
     {Kind::kKretprobeMulti, kBpfProgTypeKprobe, kBpfTraceKprobeMulti,
@@ -31,6 +32,7 @@ constexpr KindAbi kKindAbis[] = {
     {Kind::kKprobe, kBpfProgTypeKprobe, 0, 0},
     {Kind::kKretprobe, kBpfProgTypeKprobe, 0, 0},
 };
+static_assert(std::size(kKindAbis) == kKindCnt);
 
 // What the kernel calls a kind of program, at load.
 struct LoadType {
@@ -151,15 +153,6 @@ int SetLoadType(bpf_program* prog, const LoadType& load_type) {
       prog, static_cast<bpf_attach_type>(load_type.attach_type));
 }
 
-std::string AttachableKinds() {
-  std::string kinds;
-  for (const KindAbi& abi : kKindAbis) {
-    if (!kinds.empty()) kinds += ", ";
-    kinds += KindName(abi.kind);
-  }
-  return kinds;
-}
-
 }  // namespace
 
 bool IsSleepable(const bpf_program& prog) {
@@ -167,13 +160,9 @@ bool IsSleepable(const bpf_program& prog) {
   return section.substr(0, section.find('/')).ends_with(".s");
 }
 
-absl::StatusOr<KindAbi> FindKindAbi(Kind kind) {
-  for (const KindAbi& abi : kKindAbis) {
-    if (abi.kind == kind) return abi;
-  }
-  return absl::UnimplementedError(
-      absl::StrFormat("cannot attach %s yet; this version attaches %s",
-                      Av(KindName(kind)), AttachableKinds()));
+const KindAbi& AbiOf(Kind kind) {
+  return *std::find_if(std::begin(kKindAbis), std::end(kKindAbis),
+                       [kind](const KindAbi& abi) { return abi.kind == kind; });
 }
 
 bool IsUnprepared(const bpf_program& prog) {
@@ -209,10 +198,7 @@ absl::StatusOr<Kind> KindOfProgram(const bpf_program& prog, KindSet kinds) {
                           ToString(LoadTypeOf(abi)));
   }
   if (needed.empty()) {
-    needed = absl::StrFormat(
-        "; the resolution was made for no kind that this version attaches, "
-        "which are %s",
-        AttachableKinds());
+    needed = "; the resolution was made for none";
   }
   return absl::FailedPreconditionError(absl::StrFormat(
       "program '%s' is of %s, which is for none of the resolution's kinds%s; "
@@ -258,15 +244,14 @@ absl::Status PrepareProgram(bpf_program* prog, Kind kind,
 
 absl::Status PrepareProgram(bpf_program* prog, Kind kind) {
   if (prog == nullptr) return absl::InvalidArgumentError("no program given");
-  absl::StatusOr<KindAbi> abi = FindKindAbi(kind);
-  if (!abi.ok()) return abi.status();
+  const KindAbi& abi = AbiOf(kind);
 
-  const LoadType wanted = LoadTypeOf(*abi);
+  const LoadType wanted = LoadTypeOf(abi);
   if (bpf_program__fd(prog) >= 0) return AlreadyLoaded(*prog);
-  absl::Status status = CheckSection(*prog, *abi);
+  absl::Status status = CheckSection(*prog, abi);
   if (!status.ok()) return status;
   if (LoadTypeOf(*prog) != wanted && !IsUnprepared(*prog)) {
-    return PreparedForAnother(*prog, *abi);
+    return PreparedForAnother(*prog, abi);
   }
   const int err = SetLoadType(prog, wanted);
   // libbpf's answer for an object that was loaded without this program.

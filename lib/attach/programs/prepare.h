@@ -21,9 +21,7 @@ struct KindAbi {
   uint32_t link_flags = 0;   // link_create.kprobe_multi.flags
 };
 
-// Unimplemented, with the kinds that there are, for one that this version
-// cannot attach.
-absl::StatusOr<KindAbi> FindKindAbi(Kind kind);
+const KindAbi& AbiOf(Kind kind);
 
 // True if nobody chose a kind for the program yet. What the section name
 // stands for is no choice: PrepareProgram() replaces it.

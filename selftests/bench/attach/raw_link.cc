@@ -15,11 +15,9 @@ namespace {
 
 absl::StatusOr<Link> MakeLink(const bpf_program* prog, Kind kind,
                               KprobeMultiCall call) {
-  absl::StatusOr<KindAbi> abi = FindKindAbi(kind);
-  if (!abi.ok()) return abi.status();
   std::vector<uint64_t> cookies(call.cnt());
   std::iota(cookies.begin(), cookies.end(), 0);
-  call.abi = *abi;
+  call.abi = AbiOf(kind);
   call.prog_fd = bpf_program__fd(prog);
   call.cookies = cookies;
   return CreateKprobeMultiLink(BpfSys::Kernel(), call);

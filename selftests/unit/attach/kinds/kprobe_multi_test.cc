@@ -31,7 +31,7 @@ class KprobeMulti : public ::testing::Test {
   KprobeMulti() {
     fake_.AddFunction(kRead, "vfs_read");
     fake_.AddFunction(kWrite, "vfs_write");
-    call_.abi = *FindKindAbi(Kind::kKprobeMulti);
+    call_.abi = AbiOf(Kind::kKprobeMulti);
     call_.prog_fd = fake_.AddProgram();
     call_.addrs = addrs_;
     call_.cookies = cookies_;
@@ -73,7 +73,7 @@ TEST_F(KprobeMulti, ByAddress) {
 }
 
 TEST_F(KprobeMulti, ReturnsAreAFlag) {
-  call_.abi = *FindKindAbi(Kind::kKretprobeMulti);
+  call_.abi = AbiOf(Kind::kKretprobeMulti);
   ASSERT_TRUE(Create().ok());
   EXPECT_EQ(fake_.links()[0].attach_type, kBpfTraceKprobeMulti);
   EXPECT_EQ(fake_.links()[0].flags, kBpfKprobeMultiReturn);

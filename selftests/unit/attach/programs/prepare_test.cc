@@ -281,7 +281,7 @@ TEST(PrepareProgram, BugCase55_ProgramOfAnotherKindIsRefused) {
 
 // The check of Attach(), before it makes any call.
 TEST(CheckProgram, BugCase55_ProgramOfAnotherKindIsRefused) {
-  const KindAbi abi = *FindKindAbi(Kind::kKretprobeMulti);
+  const KindAbi abi = AbiOf(Kind::kKretprobeMulti);
   OpenObject object("kprobe/vfs_read");
   const absl::Status status = CheckProgram(*object.prog(), abi);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -293,7 +293,7 @@ TEST(CheckProgram, BugCase55_ProgramOfAnotherKindIsRefused) {
 }
 
 TEST(CheckProgram, NotLoadedIsRefused) {
-  const KindAbi abi = *FindKindAbi(Kind::kKprobeMulti);
+  const KindAbi abi = AbiOf(Kind::kKprobeMulti);
   OpenObject object("kprobe");
   ASSERT_TRUE(PrepareProgram(object.prog(), Kind::kKprobeMulti).ok());
   const absl::Status status = CheckProgram(*object.prog(), abi);
