@@ -48,6 +48,24 @@ struct AbsentKind {
   uint64_t fitting = 0;  // targets that fit it
 };
 
+// What came of making links on several threads, for the kinds with a link for
+// each function.
+struct ThreadReport {
+  uint32_t threads = 0;    // at the same time; 0: no such kind
+  uint64_t links = 0;      // asked for, with those that were refused
+  int64_t wall_ns = 0;     // from the first to the last
+  int64_t sum_ns = 0;      // of the times that each took
+  int64_t fastest_ns = 0;  // the shortest of these
+
+  // How many times as fast as one after the other, reckoned with the fastest
+  // for each. `sum_ns` cannot tell: behind a lock every call takes longer by
+  // the number of threads. 0 without links.
+  double Gain() const;
+  // True if several threads were no use, as the kernel lets one wait after the
+  // other. With less than four links for each thread it is not known: false.
+  bool Serialized() const;
+};
+
 // What an attach came to.
 struct AttachReport {
   Kind kind = Kind::kKprobeMulti;  // the first of `kinds`
@@ -63,8 +81,10 @@ struct AttachReport {
   int64_t select_ns = 0;
   int64_t attach_ns = 0;
   int64_t total_ns = 0;
+  ThreadReport on_threads;
 
-  // A line, one for the times, and one for each refused function, at most ten.
+  // A line, one for the times, one for threads if there were several, and one
+  // for each refused function, at most ten.
   // With several kinds, or absent ones, also a line for each.
   std::string ToString() const;
 };

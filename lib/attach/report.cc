@@ -41,6 +41,20 @@ std::string AbsentLines(absl::Span<const AbsentKind> absent) {
   return text;
 }
 
+std::string ThreadLine(const ThreadReport& report) {
+  if (report.threads < 2 || report.links == 0) return "";
+  std::string text = absl::StrFormat(
+      "  %d threads made %s in %.1f ms, %.2f ms each; the fastest took %.2f ms",
+      report.threads, Counted(report.links, "link"), Ms(report.wall_ns),
+      Ms(report.wall_ns) / static_cast<double>(report.links),
+      Ms(report.fastest_ns));
+  if (report.Serialized()) {
+    return text +
+           ": the kernel lets one wait after the other, threads do not help\n";
+  }
+  return text + "\n";
+}
+
 std::string RefusedLines(absl::Span<const RefusedFunction> refused) {
   std::string text;
   for (const RefusedFunction& r :
@@ -57,6 +71,18 @@ std::string RefusedLines(absl::Span<const RefusedFunction> refused) {
 
 }  // namespace
 
+double ThreadReport::Gain() const {
+  if (links == 0 || wall_ns <= 0) return 0;
+  return static_cast<double>(fastest_ns) * static_cast<double>(links) /
+         static_cast<double>(wall_ns);
+}
+
+bool ThreadReport::Serialized() const {
+  constexpr uint64_t kEnoughForEach = 4;
+  constexpr double kHelps = 1.5;
+  return threads > 1 && links >= kEnoughForEach * threads && Gain() < kHelps;
+}
+
 std::string AttachReport::ToString() const {
   std::string text = absl::StrFormat(
       "%s: attached %s in %s, %d refused; %s, %.1f ms\n", Av(KindName(kind)),
@@ -67,7 +93,7 @@ std::string AttachReport::ToString() const {
   absl::StrAppendFormat(
       &text, "  resolve %.1f ms, select %.1f ms, attach %.1f ms in all\n",
       Ms(resolve_ns), Ms(select_ns), Ms(total_ns));
-  return text + RefusedLines(refused);
+  return text + ThreadLine(on_threads) + RefusedLines(refused);
 }
 
 std::string UpdateReport::ToString() const {

@@ -461,6 +461,8 @@ Each MeasureEach(size_t cnt, uint32_t threads) {
   each.kb =
       static_cast<double>(KernelKb() - kb_before) / static_cast<double>(cnt);
   EXPECT_EQ(attachment->links().size(), cnt);
+  EXPECT_EQ(attachment->Report().on_threads.links, cnt);
+  printf("%s", attachment->Report().ToString().c_str());
   const uint32_t slot = SlotOf(*attachment, kGetppid);
   const uint64_t calls_before = counter->At(slot).cnt;
   TriggerGetppid(1000);

@@ -67,6 +67,7 @@ absl::Status GroupLinker::RunParallel() {
       status = RefuseWith(slot, err, std::string(link.status().message()));
     if (!status.ok()) return status;
   }
+  AddReport(links.Report(), &state_.report.on_threads);
   return absl::OkStatus();
 }
 

@@ -22,10 +22,43 @@ std::vector<std::thread> StartThreads(size_t cnt,
 }  // namespace
 
 ParallelLinks::ParallelLinks(size_t cnt, uint32_t threads,
-                             std::function<absl::StatusOr<Link>(size_t)> make)
-    : make_(std::move(make)), made_(cnt) {
+                             std::function<absl::StatusOr<Link>(size_t)> make,
+                             std::function<int64_t()> now)
+    : make_(std::move(make)),
+      now_(std::move(now)),
+      start_ns_(now_()),
+      made_(cnt) {
   const size_t thread_cnt = std::min<size_t>(threads, cnt);
   if (thread_cnt > 1) threads_ = StartThreads(thread_cnt, [this] { Work(); });
+}
+
+absl::StatusOr<Link> ParallelLinks::MakeTimed(size_t index) {
+  const int64_t start_ns = now_();
+  absl::StatusOr<Link> link = make_(index);
+  const int64_t end_ns = now_();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const ThreadReport made = {1, 1, 0, end_ns - start_ns, end_ns - start_ns};
+  AddReport(made, &report_);
+  report_.wall_ns = std::max(report_.wall_ns, end_ns - start_ns_);
+  return link;
+}
+
+ThreadReport ParallelLinks::Report() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ThreadReport report = report_;
+  report.threads = static_cast<uint32_t>(std::max<size_t>(threads_.size(), 1));
+  return report;
+}
+
+void AddReport(const ThreadReport& more, ThreadReport* sum) {
+  if (more.links == 0) return;
+  sum->fastest_ns = sum->links == 0
+                        ? more.fastest_ns
+                        : std::min(sum->fastest_ns, more.fastest_ns);
+  sum->threads = std::max(sum->threads, more.threads);
+  sum->links += more.links;
+  sum->wall_ns += more.wall_ns;
+  sum->sum_ns += more.sum_ns;
 }
 
 ParallelLinks::~ParallelLinks() {
@@ -46,7 +79,7 @@ void ParallelLinks::Work() {
   while (!stopped_ && begun_ < made_.size()) {
     const size_t index = begun_++;
     lock.unlock();
-    absl::StatusOr<Link> link = make_(index);
+    absl::StatusOr<Link> link = MakeTimed(index);
     lock.lock();
     made_[index] = std::move(link);
     changed_.notify_one();
@@ -55,7 +88,7 @@ void ParallelLinks::Work() {
 
 absl::StatusOr<Link> ParallelLinks::Take() {
   const size_t index = taken_++;
-  if (threads_.empty()) return make_(index);
+  if (threads_.empty()) return MakeTimed(index);
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [&] { return made_[index].has_value(); });
   absl::StatusOr<Link> link = *std::move(made_[index]);
