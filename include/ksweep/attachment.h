@@ -52,7 +52,7 @@ struct AbsentKind {
 // each function.
 struct ThreadReport {
   uint32_t threads = 0;    // at the same time; 0: no such kind
-  uint64_t links = 0;      // asked for, with those that were refused
+  uint64_t links = 0;      // made, without what was refused
   int64_t wall_ns = 0;     // from the first to the last
   int64_t sum_ns = 0;      // of the times that each took
   int64_t fastest_ns = 0;  // the shortest of these

@@ -38,7 +38,8 @@ absl::StatusOr<Link> ParallelLinks::MakeTimed(size_t index) {
   const int64_t end_ns = now_();
   const std::lock_guard<std::mutex> lock(mutex_);
   const ThreadReport made = {1, 1, 0, end_ns - start_ns, end_ns - start_ns};
-  AddReport(made, &report_);
+  // A refusal comes before the wait that this is about.
+  if (link.ok()) AddReport(made, &report_);
   report_.wall_ns = std::max(report_.wall_ns, end_ns - start_ns_);
   return link;
 }

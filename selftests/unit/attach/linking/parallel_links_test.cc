@@ -126,6 +126,21 @@ TEST(ParallelLinks, CallsSideBySide) {
   EXPECT_THAT(TextOf(report), Not(HasSubstr("do not help")));
 }
 
+// A refusal comes before the wait, so it says nothing of how long that is.
+TEST(ParallelLinks, RefusedCallsAreNotTheFastest) {
+  SideBySide kernel(4);
+  ParallelLinks links(
+      33, 4,
+      [&](size_t i) -> absl::StatusOr<Link> {
+        if (i == 32) return absl::InvalidArgumentError("refused");
+        return kernel.Make();
+      },
+      [&] { return kernel.Now(); });
+  for (size_t i = 0; i < 33; ++i) EXPECT_EQ(links.Take().ok(), i != 32);
+  EXPECT_EQ(links.Report().fastest_ns, 10);
+  EXPECT_FALSE(links.Report().Serialized());
+}
+
 TEST(ParallelLinks, OneThreadSaysNothing) {
   BehindALock kernel;
   const ThreadReport report = MakeAll(kernel, 20, 1);
