@@ -180,8 +180,8 @@ struct AttachOptions {
 struct KindProgram {
   Kind kind = Kind::kKprobeMulti;
   const bpf_program* prog = nullptr;
-  // Why it is not loaded, for people, as the kernel lacks the kind; Attach()
-  // leaves it aside then. Empty: it is there.
+  // Why it is not loaded, for people: the kernel lacks the kind, or a preferred
+  // one stands in its way. Attach() leaves it aside then. Empty: it is there.
   std::string absent = {};
 };
 
@@ -193,7 +193,9 @@ struct WantedProgram {
 
 // Prepares several programs for one Attach(), the preferred first, on kernels
 // that may lack some of the kinds: one of such a kind is left unloaded, and
-// what is attached with those that are left takes its targets.
+// what is attached with those that are left takes its targets. So is one that
+// cannot stand beside a preferred one, a session beside another kind for entry
+// or return: {fentry.multi, kprobe.session} takes the one or the other.
 //
 //   auto programs = ksweep::PreparePrograms(
 //       {{{Kind::kFentryMulti, skel->progs.by_trampoline},
@@ -213,7 +215,7 @@ struct WantedProgram {
 //
 // Unimplemented, with what each kind needs and what the kernel has, if none is
 // left for the entry or for the return of functions where one was given for
-// it; then no program was changed. InvalidArgument as Attach() of several; and
+// it; then no program was changed. InvalidArgument if two are of one kind; and
 // those of PrepareProgram().
 absl::StatusOr<std::vector<KindProgram>> PreparePrograms(
     absl::Span<const WantedProgram> programs,

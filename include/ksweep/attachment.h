@@ -41,7 +41,8 @@ struct KindReport {
   uint32_t links = 0;
 };
 
-// A kind that was asked for, and that the kernel lacks.
+// A kind that was asked for, and that the kernel lacks, or that a preferred one
+// stood in the way of; see PreparePrograms().
 struct AbsentKind {
   Kind kind = Kind::kKprobeMulti;
   std::string why;       // for people

@@ -76,7 +76,7 @@ Role RoleOf(Kind kind) {
   return Role::kEntry;
 }
 
-absl::Status CheckKinds(absl::Span<const Kind> kinds) {
+absl::Status CheckDistinct(absl::Span<const Kind> kinds) {
   KindSet seen;
   for (Kind kind : kinds) {
     if (seen.Has(kind)) {
@@ -85,16 +85,24 @@ absl::Status CheckKinds(absl::Span<const Kind> kinds) {
           Av(KindName(kind))));
     }
     seen.Add(kind);
-    const bool runs_at_both = RoleOf(kind) == Role::kBoth;
-    if (runs_at_both != (RoleOf(kinds.front()) == Role::kBoth)) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "programs of kinds %s and %s together: one is for entry and return, "
-          "the other for either, so functions would be hit twice; attach them "
-          "one after the other",
-          Av(KindName(kinds.front())), Av(KindName(kind))));
-    }
   }
   return absl::OkStatus();
+}
+
+bool GoTogether(Kind a, Kind b) {
+  return (RoleOf(a) == Role::kBoth) == (RoleOf(b) == Role::kBoth);
+}
+
+absl::Status CheckKinds(absl::Span<const Kind> kinds) {
+  for (Kind kind : kinds) {
+    if (GoTogether(kinds.front(), kind)) continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "programs of kinds %s and %s together: one is for entry and return, "
+        "the other for either, so functions would be hit twice; attach them "
+        "one after the other",
+        Av(KindName(kinds.front())), Av(KindName(kind))));
+  }
+  return CheckDistinct(kinds);
 }
 
 bool LinksByOwner(Kind kind) { return NeedsBtf(kind); }

@@ -23,6 +23,12 @@ enum class Role : uint8_t { kReturn, kEntry, kBoth };
 
 Role RoleOf(Kind kind);
 
+// Ok if no kind is there twice.
+absl::Status CheckDistinct(absl::Span<const Kind> kinds);
+
+// False if one is for both entry and return and the other for either.
+bool GoTogether(Kind a, Kind b);
+
 // Ok if programs of `kinds` can be attached together: no kind twice, and none
 // for both entry and return beside one for either.
 absl::Status CheckKinds(absl::Span<const Kind> kinds);

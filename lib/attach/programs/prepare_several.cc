@@ -2,9 +2,11 @@
 
 #include <bpf/libbpf.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "lib/attach/linking/arrange.h"
@@ -25,11 +27,11 @@ absl::Status CheckWanted(absl::Span<const WantedProgram> programs) {
     }
     kinds.push_back(program.kind);
   }
-  return CheckKinds(kinds);
+  return CheckDistinct(kinds);
 }
 
-// Why a program of `kind` is not to be loaded; empty: it is. What could not be
-// found out the attach will tell.
+// Why the kernel has no use for a program of `kind`; empty: it has. What could
+// not be found out the attach will tell.
 std::string WhyAbsent(Kind kind, const KindFit* fit, Features& features) {
   // The kernel wants to know one of its functions at load.
   const bool needs_target = NeedsBtf(kind) && !IsTracingMulti(kind);
@@ -49,24 +51,58 @@ std::string List(absl::Span<const AbsentKind> absent) {
   return text;
 }
 
-// Whether every moment that was asked for has a program left.
-absl::Status CheckMoments(absl::Span<const KindProgram> programs) {
-  std::vector<AbsentKind> absent;
-  for (const KindProgram& program : programs) {
-    if (!program.absent.empty())
-      absent.push_back({program.kind, program.absent});
-  }
-  if (absent.size() == programs.size()) return NoneLeft(absent);
-  for (const AbsentKind& kind : absent) {
-    bool has_other = false;
+// What is to be loaded, and what not and why.
+struct Choice {
+  std::vector<KindProgram> programs;
+  std::vector<AbsentKind> lacking;  // of the kernel
+
+  // Of those that are loaded; null if there is none.
+  const KindProgram* First() const {
     for (const KindProgram& program : programs) {
-      has_other |=
-          program.absent.empty() && RoleOf(program.kind) == RoleOf(kind.kind);
+      if (program.absent.empty()) return &program;
     }
-    if (has_other) continue;
+    return nullptr;
+  }
+
+  bool RunsAt(Role role) const {
+    return std::any_of(programs.begin(), programs.end(),
+                       [role](const KindProgram& program) {
+                         return program.absent.empty() &&
+                                (RoleOf(program.kind) == role ||
+                                 RoleOf(program.kind) == Role::kBoth);
+                       });
+  }
+};
+
+Choice Choose(absl::Span<const WantedProgram> wanted, const KindFit* fit,
+              Features& features) {
+  Choice choice;
+  for (const auto& [kind, prog] : wanted) {
+    std::string absent = WhyAbsent(kind, fit, features);
+    const KindProgram* const first = choice.First();
+    if (!absent.empty()) {
+      choice.lacking.push_back({kind, absent});
+    } else if (first != nullptr && !GoTogether(first->kind, kind)) {
+      absent = absl::StrFormat(
+          "not beside %s, which comes first: one is for entry and return, the "
+          "other for either",
+          Av(KindName(first->kind)));
+    }
+    choice.programs.push_back({kind, prog, std::move(absent)});
+  }
+  return choice;
+}
+
+// Whether what the kernel lacks is made up for. For a session any program will
+// do that the caller gave beside it.
+absl::Status CheckMoments(const Choice& choice) {
+  if (choice.First() == nullptr) return NoneLeft(choice.lacking);
+  for (const AbsentKind& kind : choice.lacking) {
+    const Role role = RoleOf(kind.kind);
+    if (role == Role::kBoth || choice.RunsAt(role)) continue;
     return absl::UnimplementedError(absl::StrFormat(
         "nothing is left to run at the %s of functions%s",
-        RoleOf(kind.kind) == Role::kReturn ? "return" : "entry", List(absent)));
+        role == Role::kReturn ? "return" : "entry", List(choice.lacking)));
   }
   return absl::OkStatus();
 }
@@ -93,14 +129,10 @@ absl::StatusOr<std::vector<KindProgram>> PreparePrograms(
   if (!status.ok()) return status;
   std::optional<KindFit> fit;
   if (resolution != nullptr) fit = FitOf(*resolution);
-  std::vector<KindProgram> prepared;
-  for (const WantedProgram& wanted : programs) {
-    prepared.push_back(
-        {wanted.kind, wanted.prog,
-         WhyAbsent(wanted.kind, fit ? &*fit : nullptr, features)});
-  }
+  Choice choice = Choose(programs, fit ? &*fit : nullptr, features);
+  std::vector<KindProgram>& prepared = choice.programs;
   // Before any program is changed.
-  status = CheckMoments(prepared);
+  status = CheckMoments(choice);
   for (size_t i = 0; i < programs.size() && status.ok(); ++i) {
     const auto& [kind, prog] = programs[i];
     if (!prepared[i].absent.empty()) {
@@ -112,7 +144,7 @@ absl::StatusOr<std::vector<KindProgram>> PreparePrograms(
     }
   }
   if (!status.ok()) return status;
-  return prepared;
+  return std::move(prepared);
 }
 
 absl::StatusOr<std::vector<KindProgram>> PreparePrograms(

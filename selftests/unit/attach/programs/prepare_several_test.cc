@@ -146,6 +146,59 @@ TEST_F(PrepareSeveralTest, NothingLeftForTheEntryIsAnError) {
   EXPECT_TRUE(bpf_program__autoload(prog("b")));
 }
 
+struct PreferenceCase {
+  bool tracing_multi;
+  bool session;
+  std::vector<Kind> wanted;  // for a, b, c
+  std::string loaded;        // their names
+};
+
+// A session and other kinds are for each other's place.
+TEST_F(PrepareSeveralTest, ThePreferredStandsInTheWay) {
+  const Kind trampoline = Kind::kFentryMulti, session = Kind::kKprobeSession,
+             entry = Kind::kKprobeMulti, at_return = Kind::kKretprobeMulti;
+  const PreferenceCase cases[] = {
+      {true, true, {trampoline, session, entry}, "ac"},
+      {false, true, {trampoline, session, entry}, "b"},
+      {false, false, {trampoline, session, entry}, "c"},
+      {true, true, {session, entry, at_return}, "a"},
+      {true, false, {session, entry, at_return}, "bc"},
+      {true, false, {Kind::kFsessionMulti, trampoline, entry}, "a"},
+      {false, true, {Kind::kFsessionMulti, trampoline, session}, "c"},
+  };
+  for (const PreferenceCase& c : cases) {
+    SCOPED_TRACE(c.loaded);
+    FakeTypes bpf;
+    if (!c.tracing_multi) {
+      bpf.no_load = {kBpfTraceFentryMulti, kBpfTraceFexitMulti,
+                     kBpfTraceFsessionMulti};
+    }
+    if (!c.session) bpf.no_load.insert(kBpfTraceKprobeSession);
+    Features features(bpf, perf_, kernel_.files());
+    bpf_object* object =
+        bpf_object__open_mem(elf_.data(), elf_.size(), nullptr);
+    std::vector<WantedProgram> wanted;
+    for (size_t i = 0; i < c.wanted.size(); ++i) {
+      const std::string name(1, static_cast<char>('a' + i));
+      wanted.push_back({c.wanted[i], bpf_object__find_program_by_name(
+                                         object, name.c_str())});
+    }
+    const auto made = PreparePrograms(wanted, nullptr, features);
+    ASSERT_TRUE(made.ok()) << made.status();
+    std::string loaded;
+    for (const KindProgram& program : *made) {
+      EXPECT_EQ(program.absent.empty(), bpf_program__autoload(program.prog));
+      if (program.absent.empty()) loaded += bpf_program__name(program.prog);
+    }
+    EXPECT_EQ(loaded, c.loaded);
+    bpf_object__close(object);
+  }
+  const auto made = Prepare(Two(Kind::kFentryMulti, Kind::kKprobeSession));
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT((*made)[1].absent,
+              HasSubstr("not beside fentry.multi, which comes first"));
+}
+
 TEST_F(PrepareSeveralTest, NotPermittedCountsAsThere) {
   bpf_.link_err = EPERM;
   const auto made = Prepare(Two(Kind::kFentryMulti, Kind::kKprobeMulti));
@@ -171,7 +224,7 @@ TEST_F(PrepareSeveralTest, WrongProgramsAreRefusedUnchanged) {
   EXPECT_EQ(Prepare({{Kind::kKprobeMulti, nullptr}}).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(
-      Prepare(Two(Kind::kFentryMulti, Kind::kKprobeSession)).status().code(),
+      Prepare(Two(Kind::kKprobeMulti, Kind::kKprobeMulti)).status().code(),
       absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(bpf_program__type(prog("a")), BPF_PROG_TYPE_UNSPEC);
 }
