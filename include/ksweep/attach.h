@@ -1,7 +1,9 @@
 // From a resolution to links in the kernel.
 //
-//   ksweep::PrepareProgram(prog, ksweep::Kind::kKprobeMulti);  // then load
-//   bpf_object__load(obj);
+//   absl::Status status =
+//       ksweep::PrepareProgram(prog, ksweep::Kind::kKprobeMulti);
+//   if (!status.ok()) return status;
+//   if (bpf_object__load(obj) != 0) …
 //   auto attachment = ksweep::Attach(*resolution, prog);
 
 #ifndef KSWEEP_ATTACH_H_
@@ -56,7 +58,8 @@ absl::Status PrepareProgram(bpf_program* prog, Kind kind);
 // Attach() loads them once more. Any section of a tracing program will do here,
 // as SEC("fentry"), or one that libbpf does not know.
 //
-//   ksweep::PrepareProgram(prog, ksweep::Kind::kFentry, *resolution);
+//   absl::Status status =
+//       ksweep::PrepareProgram(prog, ksweep::Kind::kFentry, *resolution);
 //
 // The program is verified for every function by itself: one that reads the
 // context beyond a function's arguments is refused for that function.

@@ -1,9 +1,9 @@
 // What the running kernel can attach, found out by trying.
 //
 //   ksweep::Features& features = ksweep::Features::Running();
-//   if (!*features.Has(ksweep::Kind::kKprobeSession)) {
-//     puts(features.Why(ksweep::Kind::kKprobeSession).c_str());
-//   }
+//   const ksweep::Feature session =
+//       features.Find(ksweep::Kind::kKprobeSession);
+//   if (session.support != ksweep::Support::kYes) puts(session.why.c_str());
 
 #ifndef KSWEEP_FEATURES_H_
 #define KSWEEP_FEATURES_H_

@@ -4,7 +4,10 @@
 //   while (…) {
 //     absl::StatusOr<ksweep::ModuleChanges> changes = watch.Poll();
 //     if (changes.ok() && changes->Concern(requests)) {
-//       attachment.Update(*ksweep::Resolve(requests));
+//       absl::StatusOr<ksweep::Resolution> now = ksweep::Resolve(requests);
+//       if (!now.ok()) return now.status();
+//       absl::Status status = attachment.Update(*now).status();
+//       if (!status.ok()) return status;
 //     }
 //     sleep(1);
 //   }

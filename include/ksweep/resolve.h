@@ -2,7 +2,9 @@
 // will really let a program attach to.
 //
 //   absl::StatusOr<ksweep::Request> glob = ksweep::Request::Parse("vfs_*");
+//   if (!glob.ok()) return glob.status();
 //   absl::StatusOr<ksweep::Resolution> r = ksweep::Resolve({*glob});
+//   if (!r.ok()) return r.status();
 //   for (const ksweep::Target& t : r->targets()) { … t.addr, t.name … }
 //   for (const ksweep::Omission& o : r->omissions()) { … o.reason … }
 //
@@ -314,7 +316,8 @@ class Resolution {
 // PermissionDenied if kallsyms cannot be read, or the filter list cannot be and
 // a glob needs it, with the sysctl, mount or lockdown state that explains it;
 // NotFound for an exact request without target, unless
-// OnMissing::kReport; ResourceExhausted beyond max_targets.
+// OnMissing::kReport; ResourceExhausted beyond max_targets, and if this process
+// has no descriptor or memory left to read a list that may well be there.
 //
 // Thread-safe; no global state.
 absl::StatusOr<Resolution> Resolve(std::vector<Request> requests,

@@ -4,7 +4,8 @@
 //
 //   absl::StatusOr<ksweep::SymbolIndex> index =
 //       ksweep::SymbolIndex::FromKernel();              // once; ~200 ms
-//   index->Save("/var/cache/vmlinux.ksx");
+//   if (!index.ok()) return index.status();
+//   absl::Status status = index->Save("/var/cache/vmlinux.ksx");
 //   …
 //   index = ksweep::SymbolIndex::Open("/var/cache/vmlinux.ksx");  // < 1 ms
 //   ksweep::AddressLookup l = index->FindAddress("vfs_read");     // ~0.1 us

@@ -49,33 +49,25 @@ size_t MatchOne(std::string_view pattern, size_t at, char c) {
   }
 }
 
-absl::Status GlobError(std::string_view pattern, size_t position,
-                       std::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrFormat("malformed pattern '%s' at position %d: %s", Av(pattern),
-                      position, Av(what)));
-}
-
 // Checks the class at pattern[at] and moves `at` behind it.
-absl::Status CheckClass(std::string_view pattern, size_t offset, size_t* at) {
+std::optional<GlobFault> FindClassFault(std::string_view pattern, size_t* at) {
   const size_t start = *at;
   size_t i = start + 1;
   if (i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^')) ++i;
   const size_t close = pattern.find(']', i + 1);
   if (i >= pattern.size() || close == std::string_view::npos) {
-    return GlobError(pattern, offset + start + 1,
-                     "'[' without ']'; for a literal '[' use the class '[[]'");
+    return GlobFault{start + 1,
+                     "'[' without ']'; for a literal '[' use the class '[[]'"};
   }
   for (; i < close; ++i) {
     if (i + 2 >= close || pattern[i + 1] != '-') continue;
     if (Byte(pattern[i]) > Byte(pattern[i + 2])) {
-      return GlobError(pattern, offset + i + 1,
-                       "a range that ends before it starts");
+      return GlobFault{i + 1, "a range that ends before it starts"};
     }
     i += 2;
   }
   *at = close + 1;
-  return absl::OkStatus();
+  return std::nullopt;
 }
 
 }  // namespace
@@ -84,17 +76,25 @@ bool HasWildcard(std::string_view text) {
   return text.find_first_of("*?[") != std::string_view::npos;
 }
 
-absl::Status CheckGlob(std::string_view pattern, size_t offset) {
-  if (pattern.empty()) return GlobError(pattern, offset + 1, "empty");
+std::optional<GlobFault> FindGlobFault(std::string_view pattern) {
+  if (pattern.empty()) return GlobFault{1, "empty"};
   for (size_t at = 0; at < pattern.size();) {
     if (pattern[at] != '[') {
       ++at;
       continue;
     }
-    absl::Status status = CheckClass(pattern, offset, &at);
-    if (!status.ok()) return status;
+    std::optional<GlobFault> fault = FindClassFault(pattern, &at);
+    if (fault.has_value()) return fault;
   }
-  return absl::OkStatus();
+  return std::nullopt;
+}
+
+absl::Status CheckGlob(std::string_view pattern) {
+  const std::optional<GlobFault> fault = FindGlobFault(pattern);
+  if (!fault.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("malformed pattern '%s' at position %d: %s", Av(pattern),
+                      fault->position, Av(fault->what)));
 }
 
 bool GlobMatch(std::string_view pattern, std::string_view text) {

@@ -3,6 +3,7 @@
 #ifndef KSWEEP_LIB_BASE_GLOB_H_
 #define KSWEEP_LIB_BASE_GLOB_H_
 
+#include <optional>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -12,9 +13,15 @@ namespace ksweep {
 // True if `text` has a character that makes a pattern of it.
 bool HasWildcard(std::string_view text);
 
-// Ok for a pattern that GlobMatch() takes; else InvalidArgument that names the
-// position, counted from `offset` + 1.
-absl::Status CheckGlob(std::string_view pattern, size_t offset = 0);
+// Where a pattern is none that GlobMatch() takes.
+struct GlobFault {
+  size_t position = 0;  // counted from 1
+  std::string_view what;
+};
+std::optional<GlobFault> FindGlobFault(std::string_view pattern);
+
+// InvalidArgument with the pattern and its fault, if it has one.
+absl::Status CheckGlob(std::string_view pattern);
 
 // Whether all of `text` matches `pattern`, which has passed CheckGlob(). Time
 // O(pattern · text) whatever the number of stars; no recursion, no allocation.

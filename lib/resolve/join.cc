@@ -337,20 +337,35 @@ void KeepUniqueNames(const SweepResult& sweep, const NameCounts& counts,
   }
 }
 
+void NoteLines(const ListFile& file, uint64_t funcs, uint64_t malformed,
+               JoinOutcome* outcome) {
+  if (malformed != 0) {
+    outcome->notes.push_back(absl::StrFormat("%d malformed lines in %s",
+                                             malformed, file.stats().path));
+  }
+  if (funcs == 0) {
+    outcome->notes.push_back(absl::StrFormat(
+        "%s lists no function, so the kernel accepts none; is it the kernel's "
+        "own?",
+        file.stats().path));
+  }
+}
+
 absl::Status JoinByAddress(const JoinInput& input, ListFile* file,
                            SweepResult* sweep, Candidates* candidates,
                            JoinOutcome* outcome) {
   outcome->list = ListState::kAddresses;
-  uint64_t malformed = 0;
+  uint64_t funcs = 0, malformed = 0;
   AddressJoin join(input.plan, sweep, candidates, outcome);
   absl::Status status = ReadFilterFuncs(
       file, /*with_addrs=*/true,
-      [&join](const FilterFunc& func) { return join.Take(func); }, &malformed);
+      [&](const FilterFunc& func) {
+        ++funcs;
+        return join.Take(func);
+      },
+      &malformed);
   join.Finish();
-  if (malformed != 0) {
-    outcome->notes.push_back(absl::StrFormat("%d malformed lines in %s",
-                                             malformed, file->stats().path));
-  }
+  if (status.ok()) NoteLines(*file, funcs, malformed, outcome);
   return status;
 }
 
@@ -358,12 +373,17 @@ absl::Status JoinByCount(const JoinInput& input, ListFile* file,
                          SweepResult* sweep, Candidates* candidates,
                          JoinOutcome* outcome) {
   outcome->list = ListState::kNames;
-  uint64_t malformed = 0;
+  uint64_t funcs = 0, malformed = 0;
   CountJoin join(sweep, &candidates->list);
   absl::Status status = ReadFilterFuncs(
       file, /*with_addrs=*/false,
-      [&join](const FilterFunc& func) { return join.Take(func); }, &malformed);
+      [&](const FilterFunc& func) {
+        ++funcs;
+        return join.Take(func);
+      },
+      &malformed);
   if (!status.ok()) return status;
+  NoteLines(*file, funcs, malformed, outcome);
   const bool complete = outcome->by_name
                             ? RowsAreCompleteOverOwners(input.plan, *sweep)
                             : RowsAreComplete(input.plan, *sweep);
@@ -392,6 +412,8 @@ absl::Status JoinFilterList(const JoinInput& input, SweepResult* sweep,
     NoteFile(*with_addrs, outcome);
     return status;
   }
+  absl::Status shortage = ShortageOf(with_addrs.status());
+  if (!shortage.ok()) return shortage;
   outcome->by_name = sweep->addresses() == AddressState::kHidden;
   absl::StatusOr<ListFile> plain =
       ListFile::Open(input.files, KernelFile::kFilterFunctions);
@@ -404,6 +426,8 @@ absl::Status JoinFilterList(const JoinInput& input, SweepResult* sweep,
     NoteFile(*plain, outcome);
     return status;
   }
+  shortage = ShortageOf(plain.status());
+  if (!shortage.ok()) return shortage;
   outcome->list = ListState::kMissing;
   outcome->missing = plain.status();
   outcome->notes.push_back(absl::StrFormat(

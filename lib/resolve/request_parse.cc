@@ -38,6 +38,8 @@ class Parser {
   }
   absl::Status CheckBytes() const;
   absl::Status CheckPlainName(std::string_view name, size_t position) const;
+  // Of the start of what is left.
+  absl::Status CheckPattern(std::string_view pattern) const;
   absl::StatusOr<uint64_t> Number(std::string_view digits, int base,
                                   uint64_t max) const;
 
@@ -92,6 +94,12 @@ absl::StatusOr<Request> Parser::ParseAddress() {
   return Request::Address(*addr);
 }
 
+absl::Status Parser::CheckPattern(std::string_view pattern) const {
+  const std::optional<GlobFault> fault = FindGlobFault(pattern);
+  if (!fault.has_value()) return absl::OkStatus();
+  return Error(position() - 1 + fault->position, fault->what);
+}
+
 absl::StatusOr<Request> Parser::ParseSyscall() {
   absl::Status status = CheckPlainName(rest_, position());
   if (!status.ok()) return status;
@@ -137,7 +145,7 @@ absl::StatusOr<Request> Parser::ParsePattern() {
   Owner owner = Owner::Any();
   if (colon != std::string_view::npos) {
     const std::string_view module = rest_.substr(0, colon);
-    absl::Status status = CheckGlob(module, position() - 1);
+    absl::Status status = CheckPattern(module);
     if (!status.ok()) return status;
     owner = module == "vmlinux" ? Owner::Core()
                                 : Owner::Module(std::string(module));
@@ -151,7 +159,7 @@ absl::StatusOr<Request> Parser::ParsePattern() {
   if (!HasWildcard(rest_)) {
     return Request::Exact(std::string(rest_), std::move(owner));
   }
-  absl::Status status = CheckGlob(rest_, position() - 1);
+  absl::Status status = CheckPattern(rest_);
   if (!status.ok()) return status;
   return Request::Glob(std::string(rest_), std::move(owner));
 }

@@ -28,7 +28,9 @@ std::string Join(absl::Span<const std::string_view> names) {
 std::string Describe(const Request& request, const Unmatched& unmatched) {
   std::string text = absl::StrFormat("'%s': %s", request.ToString(),
                                      Av(ReasonName(unmatched.reason)));
-  const std::string names = Join(unmatched.candidates);
+  std::string names = Join(unmatched.candidates);
+  // Of no help to who asked for that very name.
+  if (unmatched.candidates.size() == 1 && names == request.name()) names = "";
   if (!unmatched.detail.empty()) {
     text += absl::StrFormat(", %s", Av(unmatched.detail));
   }
@@ -75,9 +77,13 @@ absl::Status Resolution::CheckMissing() const {
   constexpr size_t kMost = 10;
   std::string text;
   size_t cnt = 0;
+  bool misnamed = false;
   for (const Unmatched& unmatched : unmatched()) {
     const Request& request = requests()[unmatched.request];
     if (!request.is_exact() || unmatched.reason == Reason::kDenied) continue;
+    misnamed |= unmatched.reason == Reason::kNotFound ||
+                unmatched.reason == Reason::kNotAFunction ||
+                unmatched.reason == Reason::kModuleNotLoaded;
     if (++cnt > kMost) continue;
     if (cnt > 1) text += "; ";
     text += Describe(request, unmatched);
@@ -85,9 +91,10 @@ absl::Status Resolution::CheckMissing() const {
   if (cnt == 0) return absl::OkStatus();
   if (cnt > kMost) text += absl::StrFormat("; and %d more", cnt - kMost);
   return absl::NotFoundError(absl::StrFormat(
-      "%d %s without a target: %s. Correct the name, use a glob, or have "
-      "missing ones reported instead of failing",
-      cnt, cnt == 1 ? "request is" : "requests are", text));
+      "%d %s without a target: %s. %s, or have missing ones reported instead "
+      "of failing",
+      cnt, cnt == 1 ? "request is" : "requests are", text,
+      misnamed ? "Correct the name, use a glob" : "Leave out what cannot be"));
 }
 
 }  // namespace ksweep

@@ -174,6 +174,8 @@ absl::Status Resolver::SweepKallsyms() {
     return kallsyms.status();
   }
   if (!kallsyms.ok()) {
+    absl::Status shortage = ShortageOf(kallsyms.status());
+    if (!shortage.ok()) return shortage;
     return Annotate(kallsyms.status(),
                     "no symbols without kallsyms; mount proc or name another "
                     "root");
@@ -234,6 +236,8 @@ absl::Status Resolver::ReadBlacklist() {
   absl::StatusOr<ListFile> file =
       ListFile::Open(files_, KernelFile::kBlacklist);
   if (!file.ok()) {
+    absl::Status shortage = ShortageOf(file.status());
+    if (!shortage.ok()) return shortage;
     stats().blacklist = ListState::kMissing;
     stats().notes.push_back(
         absl::StrFormat("the kprobe blacklist is not known, nothing is left "
@@ -271,7 +275,7 @@ absl::Status Resolver::MatchBtf() {
               sweep_, &candidates_, &btf_matches_);
   btf_ns_ +=
       NowNs() - start - (btf_store_.read_ns() + kallsyms_->read_ns() - read);
-  return status;
+  return status.ok() ? btf_store_.shortage() : status;
 }
 
 void Resolver::AssembleAll() {

@@ -30,6 +30,7 @@ absl::StatusOr<const Btf*> BtfStore::Get(std::string_view module) {
     if (!object.ok() && absl::IsInvalidArgument(object.status())) {
       object = Annotate(object.status(), files_.BtfPath(module));
     }
+    if (shortage_.ok()) shortage_ = ShortageOf(object.status());
     found = objects_.emplace(std::string(module), std::move(object)).first;
   }
   if (!found->second.ok()) return found->second.status();

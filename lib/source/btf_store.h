@@ -29,6 +29,10 @@ class BtfStore {
   // if it cannot be read, InvalidArgument if it is damaged.
   absl::StatusOr<const Btf*> Get(std::string_view module);
 
+  // The error of the first object that could not be read for what this process
+  // lacks, see ShortageOf(); Ok: there is none.
+  const absl::Status& shortage() const { return shortage_; }
+
   // The modules that have BTF, ascending. Opens none.
   absl::StatusOr<std::vector<std::string>> ListModules() const;
 
@@ -44,6 +48,7 @@ class BtfStore {
 
   const KernelFiles& files_;
   std::map<std::string, Object, std::less<>> objects_;
+  absl::Status shortage_;
   std::vector<FileStats> stats_;
   int64_t read_ns_ = 0;
 };

@@ -65,6 +65,14 @@ absl::StatusOr<ListFile> ListFile::Open(const KernelFiles& files,
                                                    neither ? path : fallback));
 }
 
+absl::Status ShortageOf(const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status)) return absl::OkStatus();
+  return Annotate(status,
+                  "a kernel list is there or not, that cannot be seen; close "
+                  "descriptors or raise RLIMIT_NOFILE (ulimit -n), or free "
+                  "memory");
+}
+
 absl::StatusOr<ListFile> ListFile::OpenBtf(const KernelFiles& files,
                                            std::string_view module) {
   // Names come from texts that anyone can have written.

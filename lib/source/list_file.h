@@ -53,6 +53,10 @@ class ListFile {
   int64_t read_ns_ = 0;
 };
 
+// The error to give up with if `status` is about what this process lacks,
+// descriptors or memory, and so tells nothing of the file; else Ok.
+absl::Status ShortageOf(const absl::Status& status);
+
 // The whole of a small file such as a sysctl.
 absl::StatusOr<std::string> ReadSmallFile(const KernelFiles& files,
                                           KernelFile file);

@@ -1,5 +1,11 @@
 // What happens when a list is missing, hidden, or does not fit the others.
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "ksweep/status.h"
 #include "selftests/unit/resolve/resolve_fixture.h"
 
 namespace ksweep {
@@ -8,11 +14,16 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::Lists;
 using testing::MustResolve;
 using testing::OmissionsOf;
 using testing::TargetNames;
 using testing::TargetsOf;
 using testing::UnmatchedOf;
+
+constexpr char kShown[] =
+    "ffffffff81000000 T _stext\n"
+    "ffffffff81000100 T vfs_q\n";
 
 constexpr char kHidden[] =
     "0000000000000000 T _stext\n"
@@ -201,6 +212,58 @@ TEST(Sources, OverridesAndDisabledFiles) {
   absl::StatusOr<Resolution> r = Resolve(testing::ParseAll({"b"}), files);
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_TRUE(r->targets()[0].untested);
+}
+
+TEST(FilterList, WithoutAFunctionIsSaid) {
+  for (const Lists& lists :
+       {Lists{kShown, "", "none"}, Lists{kShown, "none", ""},
+        Lists{kShown, "no list\n\n", "none"}}) {
+    const Resolution r = MustResolve(lists, {"vfs_q"});
+    EXPECT_THAT(r.targets(), IsEmpty());
+    EXPECT_THAT(r.stats().notes,
+                ::testing::Contains(HasSubstr("lists no function")));
+  }
+}
+
+// Opens `left` files at the most while it lives.
+class ScopedDescriptors {
+ public:
+  explicit ScopedDescriptors(rlim_t left) {
+    const int next = dup(STDERR_FILENO);  // the lowest that is free
+    close(next);
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit low = {static_cast<rlim_t>(next) + left, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  }
+  ~ScopedDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+// A list that cannot be opened for want of descriptors is not taken for one
+// that is not there, which would let everything through.
+TEST(OutOfDescriptors, IsNoMissingList) {
+  testing::FakeKernel kernel;
+  testing::WriteLists({kShown}, &kernel);
+  ResolveOptions single, trampoline;
+  single.kinds = {Kind::kKprobe};
+  trampoline.kinds = {Kind::kFentry};
+  for (const ResolveOptions& options : {ResolveOptions(), single, trampoline}) {
+    for (const rlim_t left : {0, 1}) {
+      absl::Status status;
+      {
+        const ScopedDescriptors few(left);
+        status = Resolve(testing::ParseAll({"vfs_q"}), kernel.files(), options)
+                     .status();
+      }
+      EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+      EXPECT_EQ(ErrnoOf(status), EMFILE);
+      EXPECT_THAT(std::string(status.message()),
+                  ::testing::AllOf(HasSubstr(kernel.root()),
+                                   HasSubstr("RLIMIT_NOFILE")));
+    }
+  }
 }
 
 }  // namespace

@@ -114,6 +114,8 @@ constexpr MalformedCase kMalformedCases[] = {
     {"a\tb", 2, "blank"},
     {"vfs_read\n", 9, "blank"},
     {":x", 1, "empty"},
+    {":", 1, "empty"},
+    {"m:x[", 4, "without ']'"},
     {"xfs:", 5, "a name is missing"},
     {"a:b:c", 4, "second ':'"},
     {"x[", 2, "without ']'"},
@@ -155,6 +157,7 @@ TEST(RequestParse, RefusesWithThePosition) {
                 HasSubstr("position " + std::to_string(c.position) + ":"))
         << c.text;
     EXPECT_THAT(message, HasSubstr(std::string(c.what))) << c.text;
+    EXPECT_THAT(message, HasSubstr("'" + std::string(c.text) + "'"));
   }
 }
 
@@ -197,7 +200,7 @@ TEST(RequestFile, NamesTheLine) {
       ParseRequests("a\nb\nc[\n", "probes.txt");
   ASSERT_FALSE(requests.ok());
   EXPECT_THAT(std::string(requests.status().message()),
-              HasSubstr("probes.txt:3: malformed pattern 'c['"));
+              HasSubstr("probes.txt:3: malformed request 'c['"));
 }
 
 TEST(RequestFile, Loads) {

@@ -134,6 +134,16 @@ TEST(Missing, ListsAllAndSaysWhatExists) {
   EXPECT_THAT(message, HasSubstr("'btf:12': NoBtf"));
 }
 
+TEST(Missing, ARightNameIsNotToBeCorrected) {
+  absl::StatusOr<Resolution> r = testing::ResolveLists(
+      {"ffffffff81000000 t f\n", /*addrs=*/""}, testing::ParseAll({"f"}), {});
+  const std::string message(r.status().message());
+  EXPECT_THAT(message, HasSubstr("'f': NotTraceable"));
+  EXPECT_THAT(message, HasSubstr("Leave out what cannot be"));
+  EXPECT_THAT(message, Not(HasSubstr("there are")));
+  EXPECT_THAT(message, Not(HasSubstr("Correct the name")));
+}
+
 struct RefusedCase {
   std::vector<Request> requests;
   std::string_view what;
