@@ -44,6 +44,11 @@ absl::StatusOr<std::string> ReadAll(int fd, std::string_view path) {
 
 absl::StatusOr<std::vector<Request>> ParseRequests(std::string_view text,
                                                    std::string_view source) {
+  // As some editors put in front of a text; no part of a name.
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
   std::vector<Request> requests;
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = text.find('\n');

@@ -195,6 +195,14 @@ TEST(RequestFile, SkipsBlanksAndComments) {
   EXPECT_EQ((*requests)[2].ToString(), "tcp_ack");
 }
 
+TEST(RequestFile, AByteOrderMarkIsNoName) {
+  absl::StatusOr<std::vector<Request>> requests =
+      ParseRequests("\xef\xbb\xbfvfs_read\n", "probes.txt");
+  ASSERT_TRUE(requests.ok()) << requests.status();
+  ASSERT_EQ(requests->size(), 1u);
+  EXPECT_EQ((*requests)[0].ToString(), "vfs_read");
+}
+
 TEST(RequestFile, NamesTheLine) {
   absl::StatusOr<std::vector<Request>> requests =
       ParseRequests("a\nb\nc[\n", "probes.txt");
