@@ -75,10 +75,8 @@ void ExpectGetppidCounted(Kind kind) {
   options.kinds = {kind};
   const Resolution resolution = ResolveHere({"*"}, options);
   ASSERT_GT(resolution.targets().size(), 30000u);
-  AttachOptions attach;
-  attach.kind = kind;
   absl::StatusOr<Counting> counting =
-      AttachCounter(resolution, Calls::kThisProcess, attach);
+      AttachCounter(resolution, Calls::kThisProcess);
   ASSERT_TRUE(counting.ok()) << counting.status();
   const Counter& counter = *counting->counter;
   Attachment& attachment = counting->attachment;

@@ -31,6 +31,15 @@ bool IsDefaultDenied(const std::string& name) {
   return false;
 }
 
+Kind FirstKindOf(const Resolution& resolution) {
+  int kind = 0;
+  while (kind + 1 < kKindCnt &&
+         !resolution.kinds().Has(static_cast<Kind>(kind))) {
+    ++kind;
+  }
+  return static_cast<Kind>(kind);
+}
+
 }  // namespace
 
 bool KernelHas(std::string_view option) {
@@ -155,8 +164,8 @@ uint64_t Counter::bad_cookies() const { return skeleton_->bss->bad_cookies; }
 absl::StatusOr<Counting> AttachCounter(const Resolution& resolution,
                                        Calls calls,
                                        const AttachOptions& options) {
-  std::unique_ptr<Counter> counter = Counter::Load(
-      options.kind.value_or(Kind::kKprobeMulti), resolution.targets().size());
+  std::unique_ptr<Counter> counter =
+      Counter::Load(FirstKindOf(resolution), resolution);
   if (counter == nullptr) return absl::InternalError("no counting program");
   if (calls == Calls::kThisProcess) counter->OnlyThisProcess();
   absl::StatusOr<Attachment> attachment =

@@ -76,8 +76,8 @@ class Counter {
   KindChoice choice_;
 };
 
-// A counting program attached to all targets of a resolution, with kprobe.multi
-// or the kind of the options.
+// A counting program attached to all targets of a resolution, with the first of
+// the kinds that it was made for.
 struct Counting {
   std::unique_ptr<Counter> counter;
   Attachment attachment;

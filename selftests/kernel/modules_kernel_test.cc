@@ -88,20 +88,19 @@ void ExpectOnlyOneIsHit(Kind kind, const std::vector<std::string>& requests) {
   constexpr size_t kBlocks = 499;
   const Resolution resolution = ResolveFor(kind, requests);
   ASSERT_EQ(resolution.targets().size(), requests.size());
-  std::unique_ptr<Counter> counter = Counter::Load(kind, resolution);
-  ASSERT_NE(counter, nullptr);
-  counter->OnlyThisProcess();
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
-  EXPECT_EQ(attachment->links().size(),
+  absl::StatusOr<testing::Counting> counting =
+      testing::AttachCounter(resolution, testing::Calls::kThisProcess);
+  ASSERT_TRUE(counting.ok()) << counting.status();
+  const Counter& counter = *counting->counter;
+  Attachment& attachment = counting->attachment;
+  EXPECT_EQ(attachment.links().size(),
             kind == Kind::kFentryMulti ? 2u : requests.size());
   TriggerMd4(kBlocks);
   TriggerMd4(kBlocks);
   uint64_t hashing_hits = 0;
-  for (uint32_t slot = 0; slot < attachment->targets().size(); ++slot) {
-    const Target& target = resolution.targets()[attachment->targets()[slot]];
-    const testing::Hit hit = counter->At(slot);
+  for (uint32_t slot = 0; slot < attachment.targets().size(); ++slot) {
+    const Target& target = resolution.targets()[attachment.targets()[slot]];
+    const testing::Hit hit = counter.At(slot);
     printf("%s [%s], id %u: %lu hits\n", std::string(target.name).c_str(),
            std::string(target.module).c_str(), target.btf_id,
            static_cast<unsigned long>(hit.cnt));
@@ -117,12 +116,12 @@ void ExpectOnlyOneIsHit(Kind kind, const std::vector<std::string>& requests) {
     }
   }
   EXPECT_GT(hashing_hits, 0u);
-  EXPECT_EQ(counter->bad_cookies(), 0u);
+  EXPECT_EQ(counter.bad_cookies(), 0u);
 
-  ASSERT_TRUE(attachment->Detach().ok());
-  const uint64_t hits = counter->all_hits();
+  ASSERT_TRUE(attachment.Detach().ok());
+  const uint64_t hits = counter.all_hits();
   TriggerMd4(kBlocks);
-  EXPECT_EQ(counter->all_hits(), hits);
+  EXPECT_EQ(counter.all_hits(), hits);
 }
 
 TEST(TwoModules, WithTheSameIds) {

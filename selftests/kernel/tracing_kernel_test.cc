@@ -201,25 +201,24 @@ TEST_F(TracingMultiTest, ModulesAreKeptApart) {
          resolution.targets().size(), shared_cnt);
   EXPECT_GT(resolution.targets().size(), 20u);
 
-  std::unique_ptr<Counter> counter =
-      Counter::Load(Kind::kFentryMulti, resolution.targets().size());
-  ASSERT_NE(counter, nullptr);
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
-  EXPECT_EQ(attachment->links().size(), 2u);
+  absl::StatusOr<testing::Counting> counting =
+      testing::AttachCounter(resolution, testing::Calls::kAll);
+  ASSERT_TRUE(counting.ok()) << counting.status();
+  Counter& counter = *counting->counter;
+  Attachment& attachment = counting->attachment;
+  EXPECT_EQ(attachment.links().size(), 2u);
   ASSERT_EQ(system("ip link add name ks0 type dummy"), 0);
-  EXPECT_EQ(counter->At(SlotOf(*attachment, "dummy_setup")).cnt, 1u);
-  EXPECT_EQ(counter->At(SlotOf(*attachment, "veth_setup")).cnt, 0u);
+  EXPECT_EQ(counter.At(SlotOf(attachment, "dummy_setup")).cnt, 1u);
+  EXPECT_EQ(counter.At(SlotOf(attachment, "veth_setup")).cnt, 0u);
   ASSERT_EQ(system("ip link add name ks1 type veth peer name ks2"), 0);
-  EXPECT_EQ(counter->At(SlotOf(*attachment, "dummy_setup")).cnt, 1u);
-  EXPECT_GE(counter->At(SlotOf(*attachment, "veth_setup")).cnt, 1u);
-  EXPECT_GE(ExpectCookiesExact(*attachment, *counter), 4u);
+  EXPECT_EQ(counter.At(SlotOf(attachment, "dummy_setup")).cnt, 1u);
+  EXPECT_GE(counter.At(SlotOf(attachment, "veth_setup")).cnt, 1u);
+  EXPECT_GE(ExpectCookiesExact(attachment, counter), 4u);
 
-  ASSERT_TRUE(attachment->Detach().ok());
-  const uint64_t hits = counter->all_hits();
+  ASSERT_TRUE(attachment.Detach().ok());
+  const uint64_t hits = counter.all_hits();
   ASSERT_EQ(system("ip link del ks0; ip link del ks1"), 0);
-  EXPECT_EQ(counter->all_hits(), hits);
+  EXPECT_EQ(counter.all_hits(), hits);
 }
 
 TEST_F(TracingMultiTest, ShuffledCookies) {
@@ -231,14 +230,16 @@ TEST_F(TracingMultiTest, ShuffledCookies) {
   absl::StatusOr<Resolution> resolution =
       Resolve(requests, KernelFiles(), options);
   ASSERT_TRUE(resolution.ok()) << resolution.status();
-  std::unique_ptr<Counter> counter = Counter::Load(Kind::kFentryMulti, 4);
-  ASSERT_NE(counter, nullptr);
-  counter->OnlyThisProcess();
-  absl::StatusOr<Attachment> attachment =
-      Attach(*resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
-  ExpectCountedExactly(*counter, 3, 1);
-  EXPECT_EQ(counter->At(2).cnt, 0u);
+  absl::StatusOr<testing::Counting> counting =
+      testing::AttachCounter(*resolution, testing::Calls::kThisProcess);
+  ASSERT_TRUE(counting.ok()) << counting.status();
+  Counter& counter = *counting->counter;
+  ExpectCountedExactly(counter, 3, 1);
+  EXPECT_EQ(counter.At(2).cnt, 0u);
+  ASSERT_TRUE(counting->attachment.Detach().ok());
+  const uint64_t hits = counter.all_hits();
+  TriggerGetppid(1000);
+  EXPECT_EQ(counter.all_hits(), hits) << "after the end";
 }
 
 // What has no BTF, or not the right one, through kprobe.multi.
@@ -325,44 +326,42 @@ TEST_P(PerFunctionTest, CountedExactlyWithCookies) {
   const Resolution resolution = ResolveWithCookies(
       kind, {kGetppid, kGetpid, "vfs_read", "vfs_write", "veth_setup"});
   ASSERT_EQ(resolution.targets().size(), 5u);
-  std::unique_ptr<Counter> counter = Counter::Load(kind, resolution);
-  ASSERT_NE(counter, nullptr);
-  counter->OnlyThisProcess();
-  absl::StatusOr<Attachment> attachment =
-      Attach(resolution, counter->program());
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
-  EXPECT_EQ(attachment->kind(), kind);
-  EXPECT_EQ(attachment->links().size(), 5u);
+  absl::StatusOr<testing::Counting> counting =
+      testing::AttachCounter(resolution, testing::Calls::kThisProcess);
+  ASSERT_TRUE(counting.ok()) << counting.status();
+  Counter& counter = *counting->counter;
+  Attachment& attachment = counting->attachment;
+  EXPECT_EQ(attachment.kind(), kind);
+  EXPECT_EQ(attachment.links().size(), 5u);
 
   const uint64_t per_call = kind == Kind::kFsession ? 2 : 1;
   for (int i = 0; i < 7; ++i) syscall(SYS_getpid);
   TriggerGetppid(1000);
-  EXPECT_EQ(counter->At(4).cnt, 1000 * per_call);
-  EXPECT_EQ(counter->At(3).cnt, 7 * per_call);
-  EXPECT_EQ(counter->all_hits(), 1007 * per_call);
+  EXPECT_EQ(counter.At(4).cnt, 1000 * per_call);
+  EXPECT_EQ(counter.At(3).cnt, 7 * per_call);
+  EXPECT_EQ(counter.all_hits(), 1007 * per_call);
   char byte = 0;
   const int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
   for (int i = 0; i < 3; ++i) ASSERT_EQ(read(zero, &byte, 1), 1);
   close(zero);
-  EXPECT_EQ(counter->At(2).cnt, 3 * per_call);
-  counter->AllProcesses();
+  EXPECT_EQ(counter.At(2).cnt, 3 * per_call);
+  counter.AllProcesses();
   ASSERT_EQ(system("ip link add name ks1 type veth peer name ks2"), 0);
-  EXPECT_GE(counter->At(0).cnt, per_call) << "of a module";
+  EXPECT_GE(counter.At(0).cnt, per_call) << "of a module";
   for (const Target& target : resolution.targets()) {
-    const testing::Hit hit = counter->At(static_cast<uint32_t>(target.cookie));
+    const testing::Hit hit = counter.At(static_cast<uint32_t>(target.cookie));
     if (hit.cnt == 0) continue;
     EXPECT_EQ(hit.ip, target.addr) << target.name;
   }
-  EXPECT_EQ(counter->bad_cookies(), 0u);
+  EXPECT_EQ(counter.bad_cookies(), 0u);
 
-  ASSERT_TRUE(attachment->Detach().ok());
-  const uint64_t hits = counter->all_hits();
+  ASSERT_TRUE(attachment.Detach().ok());
+  const uint64_t hits = counter.all_hits();
   TriggerGetppid(1000);
   ASSERT_EQ(system("ip link del ks1"), 0);
-  EXPECT_EQ(counter->all_hits(), hits) << "after the end";
-  printf("%s", attachment->Report().ToString().c_str());
-  counter.reset();
-  attachment = absl::CancelledError();
+  EXPECT_EQ(counter.all_hits(), hits) << "after the end";
+  printf("%s", attachment.Report().ToString().c_str());
+  counting = absl::CancelledError();
   EXPECT_EQ(testing::OpenDescriptors(), descriptors);
 }
 
@@ -537,16 +536,15 @@ TEST(WithoutTracingMulti, KprobesTakeItsPlace) {
     }
     const Resolution resolution =
         ResolveFor({Kind::kFentryMulti, kprobe_kind}, {"vfs_*", kGetppid});
-    std::unique_ptr<Counter> counter = Counter::Load(kprobe_kind, resolution);
-    ASSERT_NE(counter, nullptr);
-    counter->OnlyThisProcess();
-    absl::StatusOr<Attachment> attachment =
-        Attach(resolution, counter->program());
-    ASSERT_TRUE(attachment.ok()) << attachment.status();
-    EXPECT_EQ(attachment->kind(), kprobe_kind);
-    EXPECT_EQ(attachment->links().size(), 1u);
-    EXPECT_EQ(attachment->targets().size(), resolution.targets().size());
-    ExpectCountedExactly(*counter, SlotOf(*attachment, kGetppid),
+    absl::StatusOr<testing::Counting> counting =
+        testing::AttachCounter(resolution, testing::Calls::kThisProcess);
+    ASSERT_TRUE(counting.ok()) << counting.status();
+    Counter& counter = *counting->counter;
+    Attachment& attachment = counting->attachment;
+    EXPECT_EQ(attachment.kind(), kprobe_kind);
+    EXPECT_EQ(attachment.links().size(), 1u);
+    EXPECT_EQ(attachment.targets().size(), resolution.targets().size());
+    ExpectCountedExactly(counter, SlotOf(attachment, kGetppid),
                          kprobe_kind == Kind::kKprobeSession ? 2 : 1);
   }
 }
