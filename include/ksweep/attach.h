@@ -217,8 +217,8 @@ struct WantedProgram {
 // that it may not be asked about counts as there, and the attach will tell.
 //
 // Unimplemented, with what each kind needs and what the kernel has, if none is
-// left for the entry or for the return of functions where one was given for
-// it; then no program was changed. InvalidArgument if two are of one kind; and
+// left, or none for the entry or for the return of functions where one for just
+// that was given; then no program was changed. InvalidArgument if two are of one kind; and
 // those of PrepareProgram().
 absl::StatusOr<std::vector<KindProgram>> PreparePrograms(
     absl::Span<const WantedProgram> programs,

@@ -6,7 +6,7 @@
 
 namespace ksweep {
 
-// The same for a name with escapes.
+// Compares the codes of a record with escapes, and steps over what they match.
 bool Table::MatchesLong(const Record& record, const char** name,
                         const char* end) const {
   const uint32_t cnt = record.head & kRefBit ? record.cnt - 2 : record.cnt;
